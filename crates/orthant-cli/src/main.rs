@@ -1,0 +1,2 @@
+//! The `orthant` command.
+fn main() {}

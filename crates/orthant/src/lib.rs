@@ -1,0 +1,1 @@
+//! Optimal transport in linear time.
