@@ -1,0 +1,234 @@
+//! What can be wrong with the input.
+
+use std::fmt;
+
+/// A result whose error is [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Bad input, or a kernel that broke down.
+///
+/// Not converging is not an error: it is a [`Stop`](crate::Stop) inside the
+/// [`Solution`](crate::Solution). Every message states the value, the place and the remedy. Rows,
+/// columns and points are counted from 1, as people and spreadsheets do.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A cloud without points.
+    #[error("the cloud has no points; at least one is needed")]
+    NoPoints,
+
+    /// Points without coordinates.
+    #[error("the points have no coordinates; the dimension must be at least 1")]
+    NoCoordinates,
+
+    /// A flat array whose length is not a multiple of the dimension.
+    #[error("{len} numbers do not divide into points of {dim} coordinates")]
+    Ragged {
+        /// Length of the array.
+        len: usize,
+        /// Number of coordinates of a point.
+        dim: usize,
+    },
+
+    /// A coordinate that is NaN or infinite.
+    #[error("point {point}, coordinate {coordinate} is {value}; remove or impute such points")]
+    Coordinate {
+        /// The point, from 1.
+        point: usize,
+        /// The coordinate, from 1.
+        coordinate: usize,
+        /// The value found.
+        value: f64,
+    },
+
+    /// A negative, infinite or NaN weight.
+    #[error("the weight of point {point} is {value}; weights must be finite and not negative")]
+    Weight {
+        /// The point, from 1.
+        point: usize,
+        /// The value found.
+        value: f64,
+    },
+
+    /// As many weights as points are needed.
+    #[error("{weights} weights for {points} points; give one weight a point")]
+    WeightCount {
+        /// Number of weights.
+        weights: usize,
+        /// Number of points.
+        points: usize,
+    },
+
+    /// All weights are zero.
+    #[error("all weights are zero; at least one must be positive")]
+    NoMass,
+
+    /// The two clouds live in different spaces.
+    #[error(
+        "the clouds have {x} and {y} coordinates; both need the same number (choose the columns to compare)"
+    )]
+    Dimensions {
+        /// Coordinates of the first cloud.
+        x: usize,
+        /// Coordinates of the second cloud.
+        y: usize,
+    },
+
+    /// A feature map that was made for points of another dimension.
+    #[error("the feature map takes points of {map} coordinates, the cloud has {points}")]
+    MapDimension {
+        /// Dimension that the map takes.
+        map: usize,
+        /// Dimension of the points.
+        points: usize,
+    },
+
+    /// Two feature maps that land in different orthants.
+    #[error("the two feature maps have ranks {x} and {y}; both need the same rank")]
+    Ranks {
+        /// Rank of the first map.
+        x: usize,
+        /// Rank of the second map.
+        y: usize,
+    },
+
+    /// An option outside its range.
+    #[error("{name} must be {expected}, got {value}")]
+    Option {
+        /// The option.
+        name: &'static str,
+        /// The values that it takes.
+        expected: &'static str,
+        /// The value found.
+        value: f64,
+    },
+
+    /// A feature that is not positive and finite.
+    #[error(
+        "feature {column} of point {row} is {value}; positive features must be positive and finite"
+    )]
+    Feature {
+        /// The point, from 1.
+        row: usize,
+        /// The feature, from 1.
+        column: usize,
+        /// The value found.
+        value: f64,
+    },
+
+    /// A cost that is NaN or infinite.
+    #[error("the cost of the pair ({row}, {column}) is {value}; costs must be finite")]
+    Cost {
+        /// Row of the cost matrix, from 1.
+        row: usize,
+        /// Column of the cost matrix, from 1.
+        column: usize,
+        /// The value found.
+        value: f64,
+    },
+
+    /// A matrix of the wrong shape.
+    #[error("{what} must be {expected}, got {got}")]
+    Shape {
+        /// The matrix.
+        what: &'static str,
+        /// The shape needed.
+        expected: Shape,
+        /// The shape found.
+        got: Shape,
+    },
+
+    /// Epsilon is too small for the extent of the data.
+    #[error(
+        "epsilon = {epsilon:e} is too small for clouds of radius {radius:e}: double precision cannot resolve \
+         exponents of {ratio:.1e}; use epsilon of at least {least:.1e}"
+    )]
+    EpsilonTooSmall {
+        /// The epsilon asked for.
+        epsilon: f64,
+        /// Largest distance from the common centre.
+        radius: f64,
+        /// `radius^2 / epsilon`.
+        ratio: f64,
+        /// The smallest epsilon that works.
+        least: f64,
+    },
+
+    /// Epsilon is too small for the costs.
+    #[error(
+        "epsilon = {epsilon:e} is too small for costs that differ by {spread:e}: double precision cannot \
+         resolve their ratio; use epsilon of at least a billionth of the difference"
+    )]
+    CostsTooWide {
+        /// The epsilon asked for.
+        epsilon: f64,
+        /// Largest minus smallest cost.
+        spread: f64,
+    },
+
+    /// Coordinates or values beyond the range of double precision.
+    #[error("the clouds extend over {extent:e}: their squared distances overflow; divide the coordinates by a constant")]
+    TooWide {
+        /// Largest absolute coordinate after centring.
+        extent: f64,
+    },
+
+    /// A stored matrix that would not fit.
+    #[error(
+        "{what} needs {gib:.1} GiB of memory, more than the {limit_gib:.1} GiB allowed; {remedy}"
+    )]
+    Memory {
+        /// The matrix.
+        what: &'static str,
+        /// What it needs.
+        gib: f64,
+        /// What is allowed.
+        limit_gib: f64,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+
+    /// Two clouds cannot be compared by a divergence with this kernel.
+    #[error("a divergence needs one kernel for its three terms, {given} gives only the cross term; {remedy}")]
+    NoSelfTerms {
+        /// The kernel given.
+        given: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+
+    /// A product with the kernel was not positive.
+    #[error(
+        "iteration {iteration}: the kernel product of point {row} is {value}, not a positive number{}",
+        remedy_suffix(remedy)
+    )]
+    Breakdown {
+        /// Iteration, from 1 (0: before the first).
+        iteration: usize,
+        /// The point, from 1.
+        row: usize,
+        /// The product.
+        value: f64,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+fn remedy_suffix(remedy: &str) -> String {
+    if remedy.is_empty() { String::new() } else { format!("; {remedy}") }
+}
+
+/// Rows by columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {}", self.rows, self.columns)
+    }
+}

@@ -1,0 +1,131 @@
+//! Logarithms that are affine in the point but for a square: `L_ik = bias_k + square |x_i|^2 + x_i . M_k`.
+//!
+//! Both the features of the Gaussian kernel (over anchors) and the kernel itself (over the other
+//! cloud) have this form once their squares are written out. In coordinates centred on the data it
+//! loses no more than the rounding of the largest squared norm.
+
+use crate::frame::Frame;
+use crate::kernel::LogRows;
+use crate::measure::Points;
+use crate::simd;
+
+/// The affine form; see the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Affine {
+    frame: Frame,
+    /// `dim x stride`, row-major: coordinate `c` of every `M_k`.
+    matrix: Vec<f64>,
+    /// `stride` numbers.
+    bias: Vec<f64>,
+    square: f64,
+    rank: usize,
+}
+
+/// Coordinates that are brought into the frame at a time, for up to [`ROWS`] points.
+const TILE: usize = 16;
+/// Points that are evaluated together.
+const ROWS: usize = 8;
+
+impl Affine {
+    /// `L_ik = bias(k) + square |x_i|^2 + factor x_i . centre_k`, in coordinates of the frame.
+    pub(crate) fn new(
+        frame: Frame,
+        rank: usize,
+        square: f64,
+        factor: f64,
+        centre: impl Fn(usize, usize) -> f64,
+        bias: impl Fn(usize) -> f64,
+    ) -> Self {
+        let stride = simd::padded(rank);
+        let dim = frame.dim();
+        let mut matrix = vec![0.0; dim * stride];
+        for (c, row) in matrix.chunks_exact_mut(stride).enumerate() {
+            for (k, m) in row[..rank].iter_mut().enumerate() {
+                *m = factor * centre(k, c);
+            }
+        }
+        let mut padded_bias = vec![0.0; stride];
+        for (k, b) in padded_bias[..rank].iter_mut().enumerate() {
+            *b = bias(k);
+        }
+        Affine { frame, matrix, bias: padded_bias, square, rank }
+    }
+
+    pub(crate) fn dim(&self) -> usize {
+        self.frame.dim()
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Rows `first, first + 1, ...`, as many as fit in `out`.
+    pub(crate) fn fill(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]) {
+        assert_eq!(stride, self.bias.len(), "the stride of features is their padded number");
+        let dim = self.dim();
+        let mut tile = [0.0; ROWS * TILE];
+        for (g, group) in out.chunks_mut(ROWS * stride).enumerate() {
+            let start = first + g * ROWS;
+            for (i, row) in group.chunks_exact_mut(stride).enumerate() {
+                let mut norm = 0.0;
+                for c in (0..dim).step_by(TILE) {
+                    let x = &mut tile[..TILE.min(dim - c)];
+                    self.frame.copy_coordinates(points, start + i, c, x);
+                    norm += x.iter().map(|x| x * x).sum::<f64>();
+                }
+                let constant = self.square * norm;
+                for (l, b) in row.iter_mut().zip(&self.bias) {
+                    *l = b + constant;
+                }
+            }
+            let rows = group.len() / stride;
+            for c in (0..dim).step_by(TILE) {
+                let width = TILE.min(dim - c);
+                for (i, x) in tile.chunks_exact_mut(width).take(rows).enumerate() {
+                    self.frame.copy_coordinates(points, start + i, c, x);
+                }
+                let matrix = &self.matrix[c * stride..(c + width) * stride];
+                simd::affine(&tile[..rows * width], width, matrix, group);
+            }
+        }
+    }
+}
+
+/// The exact kernel `exp(-||x - y||^2 / eps)` of one cloud over another.
+#[derive(Debug)]
+pub(crate) struct SquaredEuclidean<'a> {
+    affine: Affine,
+    points: Points<'a>,
+}
+
+impl<'a> SquaredEuclidean<'a> {
+    /// Rows for `points`, columns for `others`; epsilon in units of the frame.
+    pub(crate) fn new(frame: &Frame, epsilon: f64, points: Points<'a>, others: &Points<'_>) -> Self {
+        let norm = |k: usize| -> f64 {
+            (0..frame.dim()).map(|c| frame.coordinate(others, k, c).powi(2)).sum()
+        };
+        let affine = Affine::new(
+            frame.clone(),
+            others.len(),
+            -1.0 / epsilon,
+            2.0 / epsilon,
+            |k, c| frame.coordinate(others, k, c),
+            |k| -norm(k) / epsilon,
+        );
+        SquaredEuclidean { affine, points }
+    }
+}
+
+impl LogRows for SquaredEuclidean<'_> {
+    fn rows(&self) -> usize {
+        self.points.len()
+    }
+
+    fn rank(&self) -> usize {
+        self.affine.rank()
+    }
+
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], _: &mut [f64]) {
+        self.affine.fill(&self.points, first, stride, out);
+    }
+}

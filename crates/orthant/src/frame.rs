@@ -1,0 +1,160 @@
+//! Coordinates in which the clouds sit around the origin at a scale near 1.
+//!
+//! The squared Euclidean cost does not change when both clouds move together, and scales by `s^2`
+//! when they grow by `s`. Arithmetic does care: far from the origin digits are lost, and squares of
+//! `1e-170` or `1e170` leave the range of double precision. A [`Frame`] subtracts a common centre
+//! and divides by a power of two, so that nothing is rounded that need not be.
+
+use crate::error::{Error, Result};
+use crate::measure::{Measure, Points};
+
+/// An exact change of scale and a common centre: `x' = (x - centre) / 2^k`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Frame {
+    centre: Vec<f64>,
+    /// `2^-k`.
+    shrink: f64,
+    /// Largest norm of a point of either cloud, in frame coordinates.
+    radius: f64,
+}
+
+/// Largest `radius^2 / epsilon` for which logarithms of the kernel keep about seven decimals.
+const LARGEST_EXPONENT: f64 = 1e9;
+
+impl Frame {
+    /// The frame around the supports of two measures.
+    pub(crate) fn around(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Self> {
+        let centre: Vec<f64> =
+            mu.mean().iter().zip(nu.mean()).map(|(x, y)| 0.5 * x + 0.5 * y).collect();
+        Frame::centred(centre, mu, nu)
+    }
+
+    /// The frame around the origin, for those who want anchors there as the paper has them.
+    pub(crate) fn at_origin(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Self> {
+        Frame::centred(vec![0.0; mu.dim()], mu, nu)
+    }
+
+    fn centred(centre: Vec<f64>, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Self> {
+        if mu.dim() != nu.dim() {
+            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
+        }
+        let mut frame = Frame { centre, shrink: 1.0, radius: 0.0 };
+        let extent = [mu, nu]
+            .iter()
+            .flat_map(|m| {
+                let points = m.support().points;
+                (0..points.len() * points.dim()).map(move |i| (points, i))
+            })
+            .map(|(p, i)| frame.coordinate(p, i / p.dim(), i % p.dim()).abs())
+            .fold(0.0, f64::max);
+        // Squares of user coordinates must be finite, and so must the reciprocal of the scale.
+        if extent > 1e153 {
+            return Err(Error::TooWide { extent });
+        }
+        if extent > 0.0 {
+            frame.shrink = power_of_two_below(1.0 / extent.max(1e-300));
+        }
+        let mut largest = 0.0_f64;
+        for m in [mu, nu] {
+            let points = m.support().points;
+            for i in 0..points.len() {
+                let square: f64 =
+                    (0..points.dim()).map(|k| frame.coordinate(points, i, k).powi(2)).sum();
+                largest = largest.max(square);
+            }
+        }
+        frame.radius = largest.sqrt();
+        Ok(frame)
+    }
+
+    pub(crate) fn dim(&self) -> usize {
+        self.centre.len()
+    }
+
+    /// Largest norm of a point, in frame coordinates.
+    pub(crate) fn radius(&self) -> f64 {
+        self.radius
+    }
+
+    /// Coordinate `k` of point `i` in this frame.
+    pub(crate) fn coordinate(&self, points: &Points<'_>, i: usize, k: usize) -> f64 {
+        (points.coordinate(i, k) - self.centre[k]) * self.shrink
+    }
+
+    /// Coordinates `first..first + out.len()` of point `i` in this frame.
+    pub(crate) fn copy_coordinates(
+        &self,
+        points: &Points<'_>,
+        i: usize,
+        first: usize,
+        out: &mut [f64],
+    ) {
+        points.copy_coordinates(i, first, out);
+        for (x, c) in out.iter_mut().zip(&self.centre[first..]) {
+            *x = (*x - c) * self.shrink;
+        }
+    }
+
+    /// Epsilon in the units of this frame; an error where the exponents could not be resolved.
+    pub(crate) fn epsilon(&self, epsilon: f64) -> Result<f64> {
+        let scaled = epsilon * self.shrink * self.shrink;
+        let square = self.radius * self.radius;
+        if square > LARGEST_EXPONENT * scaled {
+            let radius = self.radius / self.shrink;
+            return Err(Error::EpsilonTooSmall {
+                epsilon,
+                radius,
+                ratio: square / scaled,
+                least: radius / LARGEST_EXPONENT * radius,
+            });
+        }
+        if !scaled.is_finite() {
+            return Err(Error::Option {
+                name: "epsilon",
+                expected: "comparable to the squared extent of the data",
+                value: epsilon,
+            });
+        }
+        Ok(scaled)
+    }
+
+    /// A cost in the units of the user.
+    pub(crate) fn cost_to_user(&self, cost: f64) -> Result<f64> {
+        let cost = cost / self.shrink / self.shrink;
+        if cost.is_finite() { Ok(cost) } else { Err(Error::TooWide { extent: self.radius / self.shrink }) }
+    }
+}
+
+/// The largest power of two that is at most `x`, for positive normal `x`.
+fn power_of_two_below(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() & 0x7ff0_0000_0000_0000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two() {
+        for (x, p) in [(1.0, 1.0), (1.5, 1.0), (0.9, 0.5), (1e10, 2f64.powi(33)), (5.0, 4.0)] {
+            assert_eq!(power_of_two_below(x), p, "{x}");
+        }
+    }
+
+    #[test]
+    fn frames_are_exact_for_tiny_and_huge_clouds() {
+        for scale in [1e-150, 1e-20, 1.0, 1e20, 1e150] {
+            let points = Points::new(vec![0.0, 3.0 * scale], 1).unwrap();
+            let m = Measure::uniform(points);
+            let frame = Frame::around(&m, &m).unwrap();
+            let a = frame.coordinate(m.points(), 0, 0);
+            let b = frame.coordinate(m.points(), 1, 0);
+            assert_eq!(a, -b, "{scale}");
+            assert!((0.5..=1.0).contains(&b), "{scale}: {b}");
+            let distance = frame.cost_to_user((a - b).powi(2)).unwrap();
+            assert!((distance / (9.0 * scale * scale) - 1.0).abs() < 1e-15);
+        }
+        let far = Measure::uniform(Points::new(vec![0.0, 1e200], 1).unwrap());
+        assert!(matches!(Frame::around(&far, &far), Err(Error::TooWide { .. })));
+    }
+}

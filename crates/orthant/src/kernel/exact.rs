@@ -1,0 +1,144 @@
+//! Exact kernels: rows `log k(x_i, y_j)` over the points of the other cloud.
+//!
+//! The message from the second cloud is its potential `g`, the one back is `log K^T u`. So a whole
+//! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
+//! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
+
+use super::{Builds, Kernel, Marginal, SelfKernel, Side};
+use crate::error::Result;
+
+/// The kernel between two clouds.
+pub(crate) struct Exact<S> {
+    x: S,
+    g: Vec<f64>,
+    /// `log K^T u`.
+    message: Vec<f64>,
+}
+
+impl<S: Side> Exact<S> {
+    pub(crate) fn new(x: S) -> Self {
+        let columns = x.rank();
+        Exact { x, g: vec![f64::NEG_INFINITY; columns], message: vec![0.0; columns] }
+    }
+
+    /// Mean of `log k` under the plan: `-<P, C> / eps`.
+    pub(crate) fn expected_log(&mut self) -> f64 {
+        self.x.expected_log(&self.g)
+    }
+}
+
+impl<S: Side> Kernel for Exact<S> {
+    fn rows(&self) -> usize {
+        self.x.rows()
+    }
+
+    fn columns(&self) -> usize {
+        self.g.len()
+    }
+
+    fn start(&mut self, f: &[f64]) -> Result<()> {
+        self.x.set_potential(f);
+        self.x.message(f, &mut self.message);
+        Ok(())
+    }
+
+    fn update_y(&mut self, b: &[f64]) -> Result<f64> {
+        let mut error = 0.0;
+        for ((g, s), b) in self.g.iter_mut().zip(&self.message).zip(b) {
+            error += ((*g + s).exp() - b).abs();
+            *g = b.ln() - s;
+        }
+        Ok(error)
+    }
+
+    fn update_x(&mut self, a: &[f64]) -> Result<f64> {
+        if self.x.needs_rebuild(&self.g) {
+            self.x.rebuild(&self.g)?;
+        }
+        let error = self.x.update(&self.g, a, &mut self.message)?;
+        // Every column matters here: it is a point.
+        self.x.complete(&mut self.message);
+        Ok(error)
+    }
+
+    fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
+        self.x.potential(f);
+        g.copy_from_slice(&self.g);
+    }
+
+    fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]> {
+        if self.x.needs_rebuild(&self.g) {
+            self.x.rebuild(&self.g)?;
+        }
+        let (mut f, mut s) = (vec![0.0; a.len()], vec![0.0; a.len()]);
+        self.x.potential(&mut f);
+        self.x.log_apply(&self.g, &mut s)?;
+        Ok([Marginal::of(&f, &s, a), Marginal::of(&self.g, &self.message, b)])
+    }
+
+    fn builds(&self) -> Builds {
+        self.x.builds()
+    }
+}
+
+/// The kernel of a cloud with itself.
+pub(crate) struct ExactSelf<S> {
+    x: S,
+    f: Vec<f64>,
+    /// `log K u`.
+    sums: Vec<f64>,
+}
+
+impl<S: Side> ExactSelf<S> {
+    pub(crate) fn new(x: S) -> Self {
+        let rows = x.rows();
+        ExactSelf { x, f: vec![0.0; rows], sums: vec![0.0; rows] }
+    }
+
+    /// Mean of `log k` under the plan: `-<P, C> / eps`.
+    pub(crate) fn expected_log(&mut self) -> f64 {
+        self.x.set_potential(&self.f);
+        self.x.expected_log(&self.f)
+    }
+
+    fn apply(&mut self) -> Result<()> {
+        if self.x.needs_rebuild(&self.f) {
+            self.x.rebuild(&self.f)?;
+        }
+        self.x.log_apply(&self.f, &mut self.sums)
+    }
+}
+
+impl<S: Side> SelfKernel for ExactSelf<S> {
+    fn rows(&self) -> usize {
+        self.f.len()
+    }
+
+    fn start(&mut self, f: &[f64]) -> Result<()> {
+        self.f.copy_from_slice(f);
+        Ok(())
+    }
+
+    fn update(&mut self, a: &[f64]) -> Result<f64> {
+        self.apply()?;
+        let mut error = 0.0;
+        for ((f, s), a) in self.f.iter_mut().zip(&self.sums).zip(a) {
+            error += ((*f + s).exp() - a).abs();
+            *f = 0.5 * (*f + a.ln() - s);
+        }
+        Ok(error)
+    }
+
+    fn potential(&self, f: &mut [f64]) {
+        f.copy_from_slice(&self.f);
+    }
+
+    fn marginal(&mut self, a: &[f64]) -> Result<Marginal> {
+        self.apply()?;
+        Ok(Marginal::of(&self.f, &self.sums, a))
+    }
+
+    fn builds(&self) -> Builds {
+        self.x.builds()
+    }
+}

@@ -1,0 +1,227 @@
+//! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
+
+use super::{Builds, Kernel, Marginal, SelfKernel, Side, Stored};
+use crate::error::Result;
+use crate::simd::Float;
+
+/// Two sides that exchange messages of `r` numbers.
+pub(crate) struct Factored<S> {
+    x: S,
+    y: S,
+    /// `log Zeta^T v`: from the second cloud to the first.
+    z_message: Vec<f64>,
+    /// `log Xi^T u`: from the first cloud to the second.
+    y_message: Vec<f64>,
+}
+
+impl<S: Side> Factored<S> {
+    pub(crate) fn new(x: S, y: S) -> Self {
+        let rank = x.rank();
+        assert_eq!(rank, y.rank(), "both sides have the same rank");
+        Factored { x, y, z_message: vec![0.0; rank], y_message: vec![0.0; rank] }
+    }
+}
+
+/// Makes sure that `side` can work with the message that `sender` sent.
+fn prepare<S: Side>(side: &mut S, sender: &mut S, message: &mut [f64]) -> Result<()> {
+    if side.needs_rebuild(message) {
+        sender.complete(message);
+        side.rebuild(message)?;
+    }
+    Ok(())
+}
+
+impl<S: Side> Kernel for Factored<S> {
+    fn rows(&self) -> usize {
+        self.x.rows()
+    }
+
+    fn columns(&self) -> usize {
+        self.y.rows()
+    }
+
+    fn start(&mut self, f: &[f64]) -> Result<()> {
+        self.x.set_potential(f);
+        self.x.message(f, &mut self.y_message);
+        Ok(())
+    }
+
+    fn update_y(&mut self, b: &[f64]) -> Result<f64> {
+        prepare(&mut self.y, &mut self.x, &mut self.y_message)?;
+        self.y.update(&self.y_message, b, &mut self.z_message)
+    }
+
+    fn update_x(&mut self, a: &[f64]) -> Result<f64> {
+        prepare(&mut self.x, &mut self.y, &mut self.z_message)?;
+        self.x.update(&self.z_message, a, &mut self.y_message)
+    }
+
+    fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
+        self.x.potential(f);
+        self.y.potential(g);
+    }
+
+    fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]> {
+        let of = |side: &mut S, message: &[f64], weights: &[f64]| {
+            let (mut f, mut s) = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
+            side.potential(&mut f);
+            side.log_apply(message, &mut s)?;
+            Ok(Marginal::of(&f, &s, weights))
+        };
+        prepare(&mut self.x, &mut self.y, &mut self.z_message)?;
+        prepare(&mut self.y, &mut self.x, &mut self.y_message)?;
+        Ok([of(&mut self.x, &self.z_message, a)?, of(&mut self.y, &self.y_message, b)?])
+    }
+
+    fn builds(&self) -> Builds {
+        self.x.builds() + self.y.builds()
+    }
+}
+
+/// One side that sends messages to itself.
+pub(crate) struct FactoredSelf<S> {
+    side: S,
+    message: Vec<f64>,
+    next: Vec<f64>,
+}
+
+impl<S: Side> FactoredSelf<S> {
+    pub(crate) fn new(side: S) -> Self {
+        let rank = side.rank();
+        FactoredSelf { side, message: vec![0.0; rank], next: vec![0.0; rank] }
+    }
+
+    fn prepare(&mut self) -> Result<()> {
+        if self.side.needs_rebuild(&self.message) {
+            self.side.complete(&mut self.message);
+            self.side.rebuild(&self.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Side> SelfKernel for FactoredSelf<S> {
+    fn rows(&self) -> usize {
+        self.side.rows()
+    }
+
+    fn start(&mut self, f: &[f64]) -> Result<()> {
+        self.side.set_potential(f);
+        self.side.message(f, &mut self.message);
+        Ok(())
+    }
+
+    fn update(&mut self, a: &[f64]) -> Result<f64> {
+        self.prepare()?;
+        let error = self.side.average(&self.message, a, &mut self.next)?;
+        std::mem::swap(&mut self.message, &mut self.next);
+        Ok(error)
+    }
+
+    fn potential(&self, f: &mut [f64]) {
+        self.side.potential(f);
+    }
+
+    fn marginal(&mut self, a: &[f64]) -> Result<Marginal> {
+        self.prepare()?;
+        let (mut f, mut s) = (vec![0.0; a.len()], vec![0.0; a.len()]);
+        self.side.potential(&mut f);
+        self.side.log_apply(&self.message, &mut s)?;
+        Ok(Marginal::of(&f, &s, a))
+    }
+
+    fn builds(&self) -> Builds {
+        self.side.builds()
+    }
+}
+
+/// Mass, mean and second moment of the points of one cloud under each feature of the plan.
+///
+/// A factored plan is a mixture over `k` of products of two distributions, one on each cloud.
+struct Mixture {
+    /// `dim + 2` rows of `stride`: the coordinates, the squared norm and 1, weighted.
+    sums: Vec<f64>,
+    stride: usize,
+}
+
+impl Mixture {
+    fn mean(&self, k: usize, c: usize, dim: usize) -> f64 {
+        self.sums[c * self.stride + k] / self.sums[(dim + 1) * self.stride + k]
+    }
+}
+
+/// Coordinates of a point, for the moments of a plan.
+pub(crate) trait Moments {
+    /// `sum_ij P_ij ||x_i - y_j||^2` of the plan, where `x(i, ..)` and `y(j, ..)` write coordinates.
+    ///
+    /// In linear time: under feature `k` the points `x` and `y` are independent, so the mean squared
+    /// distance is the squared distance of two means plus two variances.
+    fn squared_distance(
+        &self,
+        dim: usize,
+        x: &(dyn Fn(usize, &mut [f64]) + Sync),
+        y: &(dyn Fn(usize, &mut [f64]) + Sync),
+    ) -> f64;
+}
+
+/// Moments of a side under each feature.
+fn mixture<T: Float>(
+    side: &Stored<'_, T>,
+    dim: usize,
+    point: &(dyn Fn(usize, &mut [f64]) + Sync),
+) -> Mixture {
+    let sums = side.contract(dim + 2, |i, row| {
+        point(i, &mut row[..dim]);
+        row[dim] = row[..dim].iter().map(|x| x * x).sum();
+        row[dim + 1] = 1.0;
+    });
+    Mixture { sums, stride: side.stride() }
+}
+
+fn mixture_distance(
+    x: &Mixture,
+    y: &Mixture,
+    dim: usize,
+    reference: impl Fn(usize) -> f64,
+    rank: usize,
+) -> f64 {
+    let mut total = 0.0;
+    for k in 0..rank {
+        let mass = |m: &Mixture| m.sums[(dim + 1) * m.stride + k];
+        let (mx, my) = (mass(x), mass(y));
+        if mx == 0.0 || my == 0.0 {
+            continue;
+        }
+        let weight = (mx.ln() + my.ln() - reference(k)).exp();
+        let second = x.mean(k, dim, dim) + y.mean(k, dim, dim);
+        let cross: f64 = (0..dim).map(|c| x.mean(k, c, dim) * y.mean(k, c, dim)).sum();
+        total += weight * (second - 2.0 * cross);
+    }
+    total
+}
+
+impl<T: Float> Moments for Factored<Stored<'_, T>> {
+    fn squared_distance(
+        &self,
+        dim: usize,
+        x: &(dyn Fn(usize, &mut [f64]) + Sync),
+        y: &(dyn Fn(usize, &mut [f64]) + Sync),
+    ) -> f64 {
+        let (mx, my) = (mixture(&self.x, dim, x), mixture(&self.y, dim, y));
+        let (z0, y0) = (self.x.reference(), self.y.reference());
+        mixture_distance(&mx, &my, dim, |k| z0[k] + y0[k], self.x.rank())
+    }
+}
+
+impl<T: Float> Moments for FactoredSelf<Stored<'_, T>> {
+    fn squared_distance(
+        &self,
+        dim: usize,
+        x: &(dyn Fn(usize, &mut [f64]) + Sync),
+        _: &(dyn Fn(usize, &mut [f64]) + Sync),
+    ) -> f64 {
+        let m = mixture(&self.side, dim, x);
+        let z0 = self.side.reference();
+        mixture_distance(&m, &m, dim, |k| 2.0 * z0[k], self.side.rank())
+    }
+}

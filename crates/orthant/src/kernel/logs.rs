@@ -1,0 +1,219 @@
+//! Exact passes over rows of logarithms, without any stored matrix.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{Local, LogRows, Partition, Reduce};
+use crate::simd::{self, ColumnSums, Float};
+
+/// Column sums below this may miss terms that were flushed to zero.
+const LOST: f64 = 1e-280;
+
+/// The passes over one source, with their scratch space: nothing is allocated after `new`.
+#[derive(Debug)]
+pub(crate) struct LogPass {
+    partition: Partition,
+    stride: usize,
+    /// Rows that are evaluated together.
+    group: usize,
+    /// For each chunk: a group of rows, what the source needs, sums and maxima of the columns.
+    logs: Vec<f64>,
+    own: Vec<f64>,
+    sums: Vec<f64>,
+    most: Vec<f64>,
+    errors: Vec<f64>,
+    /// Sums and maxima over all chunks.
+    total: Vec<f64>,
+    top: Vec<f64>,
+}
+
+/// The accumulators of one chunk.
+struct Chunk<'a> {
+    /// Its first row.
+    first: usize,
+    sums: &'a mut [f64],
+    most: &'a mut [f64],
+    error: &'a mut f64,
+}
+
+impl LogPass {
+    /// Scratch space for passes over `source`, cut as `partition` says.
+    pub(crate) fn new(source: &dyn LogRows, partition: Partition) -> Self {
+        let stride = simd::padded(source.rank());
+        // A group of rows should stay in the second-level cache.
+        let group = (8192 / stride).clamp(1, 8);
+        let chunks = partition.count();
+        LogPass {
+            partition,
+            stride,
+            group,
+            logs: vec![0.0; chunks * group * stride],
+            own: vec![0.0; chunks * source.scratch().max(1)],
+            sums: vec![0.0; chunks * stride],
+            most: vec![0.0; chunks * stride],
+            errors: vec![0.0; chunks],
+            total: vec![0.0; stride],
+            top: vec![0.0; stride],
+        }
+    }
+
+    /// Length of a padded row.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Calls `each` for groups of rows, in parallel over the chunks. It gets the chunk's share of
+    /// whatever is cut along with the rows, the numbers of the rows (in the chunk), their logarithms
+    /// (which may be overwritten), and the accumulators of the chunk.
+    fn run<S: Send>(
+        &mut self,
+        source: &dyn LogRows,
+        shares: impl IndexedParallelIterator<Item = S>,
+        each: impl Fn(&mut S, Range<usize>, &mut [f64], &mut Chunk<'_>) + Sync,
+    ) {
+        let (stride, group, chunk) = (self.stride, self.group, self.partition.chunk());
+        let (rows, rank, own) = (source.rows(), source.rank(), source.scratch().max(1));
+        self.sums.fill(0.0);
+        self.most.fill(f64::NEG_INFINITY);
+        self.errors.fill(0.0);
+        (
+            shares,
+            self.logs.par_chunks_mut(group * stride),
+            self.own.par_chunks_mut(own),
+            self.sums.par_chunks_mut(stride),
+            self.most.par_chunks_mut(stride),
+            self.errors.par_iter_mut(),
+        )
+            .into_par_iter()
+            .enumerate()
+            .for_each(|(c, (mut share, logs, own, sums, most, error))| {
+                let first = c * chunk;
+                let mut accumulators = Chunk { first, sums, most, error };
+                let len = chunk.min(rows - first);
+                for start in (0..len).step_by(group) {
+                    let range = start..len.min(start + group);
+                    let logs = &mut logs[..range.len() * stride];
+                    source.fill(first + start, stride, logs, own);
+                    for row in logs.chunks_exact_mut(stride) {
+                        row[rank..].fill(f64::NEG_INFINITY);
+                    }
+                    each(&mut share, range, logs, &mut accumulators);
+                }
+            });
+    }
+
+    /// `A_ik = exp(L_ik + z_k - s_i)` with `s_i = max_k (L_ik + z_k)`; `z` and `features` padded.
+    pub(crate) fn scaled_exp<T: Float>(
+        &mut self,
+        source: &dyn LogRows,
+        z: &[f64],
+        features: &mut [T],
+        scale: &mut [f64],
+    ) {
+        let (stride, chunk) = (self.stride, self.partition.chunk());
+        let shares = (features.par_chunks_mut(chunk * stride), scale.par_chunks_mut(chunk));
+        self.run(source, shares.into_par_iter(), |(features, scale), rows, logs, _| {
+            let features = &mut features[rows.start * stride..rows.end * stride];
+            for ((out, s), row) in features
+                .chunks_exact_mut(stride)
+                .zip(&mut scale[rows])
+                .zip(logs.chunks_exact(stride))
+            {
+                *s = simd::max_sum(row, z);
+                simd::exp_row(row, z, *s, out);
+            }
+        });
+    }
+
+    /// `out_k = log sum_i exp(L_ik + f_i)`.
+    pub(crate) fn column_sums(&mut self, source: &dyn LogRows, f: &[f64], out: &mut [f64]) {
+        let shares = f.par_chunks(self.partition.chunk());
+        self.run(source, shares, |f, rows, logs, chunk| {
+            ColumnSums { most: chunk.most, sum: chunk.sums }.add(logs, &f[rows]);
+        });
+        Local.max(&self.most, &mut self.top);
+        for (sums, most) in
+            self.sums.chunks_exact_mut(self.stride).zip(self.most.chunks_exact(self.stride))
+        {
+            for ((sum, most), top) in sums.iter_mut().zip(most).zip(&self.top) {
+                if *most > f64::NEG_INFINITY {
+                    *sum *= (most - top).exp();
+                }
+            }
+        }
+        Local.sum(&self.sums, &mut self.total);
+        for ((out, sum), top) in out.iter_mut().zip(&self.total).zip(&self.top) {
+            *out = if *top > f64::NEG_INFINITY { top + sum.ln() } else { *top };
+        }
+    }
+
+    /// `out_i = log sum_k exp(L_ik + z_k)`; `z` padded.
+    pub(crate) fn row_sums(&mut self, source: &dyn LogRows, z: &[f64], out: &mut [f64]) {
+        let stride = self.stride;
+        let shares = out.par_chunks_mut(self.partition.chunk());
+        self.run(source, shares, |out, rows, logs, _| {
+            for (out, row) in out[rows].iter_mut().zip(logs.chunks_exact_mut(stride)) {
+                let top = simd::max_sum(row, z);
+                *out = if top > f64::NEG_INFINITY {
+                    top + simd::exp_slice(row, z, top).ln()
+                } else {
+                    top
+                };
+            }
+        });
+    }
+
+    /// One half-iteration with rows evaluated on the way. `f` holds `log u`, and `next(i, f_i, s_i)`
+    /// is its new value, where `s_i = log sum_k exp(L_ik + z_k)`. The message of the new `u` goes to
+    /// `y`; returns the L1 error `sum_i |exp(f_i + s_i) - a_i|` of the old.
+    pub(crate) fn half_step(
+        &mut self,
+        source: &dyn LogRows,
+        z: &[f64],
+        a: &[f64],
+        f: &mut [f64],
+        y: &mut [f64],
+        next: impl Fn(usize, f64, f64) -> f64 + Sync,
+    ) -> f64 {
+        let stride = self.stride;
+        let shares = f.par_chunks_mut(self.partition.chunk());
+        self.run(source, shares, |f, rows, logs, chunk| {
+            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
+                let (i, f) = (chunk.first + row, &mut f[row]);
+                let top = simd::max_sum(logs, z);
+                let s = top + simd::exp_slice(logs, z, top).ln();
+                *chunk.error += ((*f + s).exp() - a[i]).abs();
+                *f = next(i, *f, s);
+                simd::accumulate(logs, (*f + top).exp(), chunk.sums);
+            }
+        });
+        Local.sum(&self.sums, &mut self.total);
+        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
+            *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
+        }
+        self.error()
+    }
+
+    /// `sum_ik exp(f_i + L_ik + z_k) L_ik`.
+    pub(crate) fn expected_log(&mut self, source: &dyn LogRows, f: &[f64], z: &[f64]) -> f64 {
+        let stride = self.stride;
+        let shares = f.par_chunks(self.partition.chunk());
+        self.run(source, shares, |f, rows, logs, chunk| {
+            for (f, row) in f[rows].iter().zip(logs.chunks_exact(stride)) {
+                // A zero of the kernel carries no mass.
+                *chunk.error += (row.iter().zip(z))
+                    .filter(|(l, _)| **l > f64::NEG_INFINITY)
+                    .map(|(l, z)| (f + l + z).exp() * l)
+                    .sum::<f64>();
+            }
+        });
+        self.error()
+    }
+
+    fn error(&self) -> f64 {
+        let mut error = [0.0];
+        Local.sum(&self.errors, &mut error);
+        error[0]
+    }
+}

@@ -1,0 +1,193 @@
+//! The operators that Sinkhorn iterates.
+//!
+//! A kernel matrix is made of *sides*. A [`Side`] holds, for the points of one cloud, rows of
+//! logarithms `L_ik`, and does one half of an iteration in a single pass:
+//!
+//! ```text
+//! u_i = a_i / sum_k exp(L_ik + z_k),      y_k = log sum_i u_i exp(L_ik)
+//! ```
+//!
+//! `z` is the *message* that comes from the other cloud, `y` the one that goes back. With features
+//! on both sides ([`Factored`]) a message has `r` numbers; for an exact kernel ([`Exact`]) the rows
+//! are `log k(x_i, y_j)` over the points `j` themselves and a message is a potential. Stored or
+//! recomputed rows, single or double precision are the business of the side alone.
+
+mod exact;
+mod factored;
+mod logs;
+mod partition;
+mod recomputed;
+mod rows;
+mod stored;
+
+pub(crate) use exact::{Exact, ExactSelf};
+pub(crate) use factored::{Factored, FactoredSelf, Moments};
+pub(crate) use logs::LogPass;
+pub(crate) use partition::{Local, Partition, Reduce};
+pub(crate) use recomputed::Recomputed;
+pub use rows::CostMatrix;
+pub(crate) use rows::{CostRows, FeatureCost};
+pub(crate) use stored::Stored;
+
+use std::time::Duration;
+
+use crate::error::Result;
+
+/// A source of rows of logarithms, evaluated on demand.
+pub(crate) trait LogRows: Send + Sync {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Number of entries of a row.
+    fn rank(&self) -> usize;
+
+    /// Length of the scratch space that [`LogRows::fill`] needs.
+    fn scratch(&self) -> usize {
+        0
+    }
+
+    /// Writes the rows `first, first + 1, ...` to the rows of `out`, which are `stride` apart.
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]);
+}
+
+impl<R: LogRows + ?Sized> LogRows for &R {
+    fn rows(&self) -> usize {
+        (**self).rows()
+    }
+
+    fn rank(&self) -> usize {
+        (**self).rank()
+    }
+
+    fn scratch(&self) -> usize {
+        (**self).scratch()
+    }
+
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
+        (**self).fill(first, stride, out, scratch);
+    }
+}
+
+/// One cloud's half of a kernel. See the [module](self).
+pub(crate) trait Side: Send {
+    fn rows(&self) -> usize;
+
+    fn rank(&self) -> usize;
+
+    /// Whether the stored rows are too far from what the message `z` needs.
+    fn needs_rebuild(&self, z: &[f64]) -> bool;
+
+    /// Stores the rows anew around the message `z`, which must be complete.
+    fn rebuild(&mut self, z: &[f64]) -> Result<()>;
+
+    /// `u_i <- a_i / sum_k exp(L_ik + z_k)` and the message `y` of the new `u`; returns the L1 error
+    /// `sum_i |u_i sum_k exp(L_ik + z_k) - a_i|` of the `u` before.
+    ///
+    /// An entry of `y` that cannot be told from zero is minus infinity: see [`Side::complete`].
+    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64>;
+
+    /// The same with the geometric mean of the old and the new `u`, for symmetric problems.
+    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64>;
+
+    /// `out_i = log sum_k exp(L_ik + z_k)`.
+    fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()>;
+
+    /// The message of the potential `f`, exactly.
+    fn message(&mut self, f: &[f64], y: &mut [f64]);
+
+    /// Fills in, exactly, the entries of the message `y` that are minus infinity.
+    fn complete(&mut self, y: &mut [f64]);
+
+    /// Sets `log u`.
+    fn set_potential(&mut self, f: &[f64]);
+
+    /// Writes `log u`.
+    fn potential(&self, f: &mut [f64]);
+
+    /// `sum_ik u_i exp(L_ik + z_k) L_ik`.
+    fn expected_log(&mut self, z: &[f64]) -> f64;
+
+    /// How often rows were stored, and how long that took.
+    fn builds(&self) -> Builds;
+}
+
+/// The work of storing features.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Builds {
+    pub(crate) count: usize,
+    pub(crate) time: Duration,
+}
+
+impl std::ops::Add for Builds {
+    type Output = Builds;
+    fn add(self, other: Builds) -> Builds {
+        Builds { count: self.count + other.count, time: self.time + other.time }
+    }
+}
+
+/// What a plan's row or column sums look like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marginal {
+    /// L1 distance from the weights.
+    pub(crate) error: f64,
+    /// Total mass.
+    pub(crate) mass: f64,
+}
+
+impl Marginal {
+    /// Of the plan with potential `f` (logarithms) and `log (K v)_i = s_i`.
+    pub(crate) fn of(f: &[f64], s: &[f64], a: &[f64]) -> Self {
+        let mut marginal = Marginal { error: 0.0, mass: 0.0 };
+        for ((f, s), a) in f.iter().zip(s).zip(a) {
+            let sum = (f + s).exp();
+            marginal.error += (sum - a).abs();
+            marginal.mass += sum;
+        }
+        marginal
+    }
+}
+
+/// A positive kernel matrix `K` between two clouds, with scalings `u` and `v`.
+///
+/// The potentials are logarithms here: `f = log u = alpha / eps`, `g = log v = beta / eps`.
+pub(crate) trait Kernel: Send {
+    fn rows(&self) -> usize;
+
+    fn columns(&self) -> usize;
+
+    /// Sets `u` (by its logarithm).
+    fn start(&mut self, f: &[f64]) -> Result<()>;
+
+    /// `v <- b / K^T u`; returns the error `||v * K^T u - b||_1` of the `v` before.
+    fn update_y(&mut self, b: &[f64]) -> Result<f64>;
+
+    /// `u <- a / K v`; returns the error `||u * K v - a||_1` of the `u` before.
+    fn update_x(&mut self, a: &[f64]) -> Result<f64>;
+
+    /// Writes `log u` and `log v`.
+    fn potentials(&self, f: &mut [f64], g: &mut [f64]);
+
+    /// The row and the column marginal of the plan.
+    fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]>;
+
+    fn builds(&self) -> Builds;
+}
+
+/// A positive symmetric kernel matrix of one cloud with itself; the plan is `diag(u) K diag(u)`.
+pub(crate) trait SelfKernel: Send {
+    fn rows(&self) -> usize;
+
+    /// Sets `u` (by its logarithm).
+    fn start(&mut self, f: &[f64]) -> Result<()>;
+
+    /// `u <- sqrt(u * (a / K u))`; returns the error `||u * K u - a||_1` of the `u` before.
+    fn update(&mut self, a: &[f64]) -> Result<f64>;
+
+    /// Writes `log u`.
+    fn potential(&self, f: &mut [f64]);
+
+    /// The marginal of the plan.
+    fn marginal(&mut self, a: &[f64]) -> Result<Marginal>;
+
+    fn builds(&self) -> Builds;
+}

@@ -1,0 +1,126 @@
+//! A side whose rows are never stored: exact, and linear in memory.
+
+use super::{Builds, LogPass, LogRows, Partition, Side};
+use crate::error::{Error, Result};
+
+/// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
+///
+/// Memory: a few numbers a row and, for each of at most [`CHUNKS`] chunks, a few rows.
+pub(crate) struct Recomputed<'a> {
+    source: Box<dyn LogRows + 'a>,
+    pass: LogPass,
+    /// `log u`.
+    f: Vec<f64>,
+    /// A message, padded.
+    z: Vec<f64>,
+    exact: Vec<f64>,
+}
+
+/// Chunks at most; each owns a few rows of scratch space, which may be as long as the other cloud.
+const CHUNKS: usize = 32;
+
+impl<'a> Recomputed<'a> {
+    pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
+        let rows = source.rows();
+        let pass = LogPass::new(&*source, Partition::new(rows, CHUNKS));
+        let stride = pass.stride();
+        Recomputed {
+            f: vec![f64::NEG_INFINITY; rows],
+            z: vec![0.0; stride],
+            exact: vec![0.0; stride],
+            pass,
+            source,
+        }
+    }
+
+    fn load(&mut self, z: &[f64]) {
+        self.z[..z.len()].copy_from_slice(z);
+    }
+
+    fn half_step(
+        &mut self,
+        z: &[f64],
+        a: &[f64],
+        y: &mut [f64],
+        next: impl Fn(usize, f64, f64) -> f64 + Sync,
+    ) -> Result<f64> {
+        self.load(z);
+        let error = self.pass.half_step(&*self.source, &self.z, a, &mut self.f, y, next);
+        match self.f.iter().position(|f| !f.is_finite()) {
+            None => Ok(error),
+            Some(i) => Err(Error::Breakdown {
+                iteration: 0,
+                row: i + 1,
+                value: (a[i].ln() - self.f[i]).exp(),
+                remedy: "epsilon is too small for this kernel",
+            }),
+        }
+    }
+}
+
+impl Side for Recomputed<'_> {
+    fn rows(&self) -> usize {
+        self.f.len()
+    }
+
+    fn rank(&self) -> usize {
+        self.source.rank()
+    }
+
+    fn needs_rebuild(&self, _: &[f64]) -> bool {
+        false
+    }
+
+    fn rebuild(&mut self, _: &[f64]) -> Result<()> {
+        Ok(())
+    }
+
+    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+        self.half_step(z, a, y, |i, _, s| a[i].ln() - s)
+    }
+
+    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+        self.half_step(z, a, y, |i, f, s| 0.5 * (f + a[i].ln() - s))
+    }
+
+    fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
+        self.load(z);
+        self.pass.row_sums(&*self.source, &self.z, out);
+        Ok(())
+    }
+
+    fn message(&mut self, f: &[f64], y: &mut [f64]) {
+        self.pass.column_sums(&*self.source, f, y);
+    }
+
+    fn complete(&mut self, y: &mut [f64]) {
+        if y.contains(&f64::NEG_INFINITY) {
+            self.pass.column_sums(&*self.source, &self.f, &mut self.exact[..y.len()]);
+            fill_lost(y, &self.exact);
+        }
+    }
+
+    fn set_potential(&mut self, f: &[f64]) {
+        self.f.copy_from_slice(f);
+    }
+
+    fn potential(&self, f: &mut [f64]) {
+        f.copy_from_slice(&self.f);
+    }
+
+    fn expected_log(&mut self, z: &[f64]) -> f64 {
+        self.load(z);
+        self.pass.expected_log(&*self.source, &self.f, &self.z)
+    }
+
+    fn builds(&self) -> Builds {
+        Builds::default()
+    }
+}
+
+/// Takes the entries of `exact` where those of `y` are minus infinity.
+pub(super) fn fill_lost(y: &mut [f64], exact: &[f64]) {
+    for (y, exact) in y.iter_mut().zip(exact).filter(|(y, _)| **y == f64::NEG_INFINITY) {
+        *y = *exact;
+    }
+}

@@ -1,0 +1,324 @@
+//! A side whose features are stored, scaled so that all arithmetic is of order one.
+//!
+//! With `z0` a recent message, the side keeps
+//!
+//! ```text
+//! A_ik = exp(L_ik + z0_k - s_i),   s_i = max_k (L_ik + z0_k)
+//! ```
+//!
+//! and works with the message `z` by `w_k = exp(z_k - z0_k)`:
+//!
+//! ```text
+//! sum_k exp(L_ik + z_k) = e^{s_i} A_i . w
+//! u_i = a_i / (A_i . w)  (times e^{-s_i}, kept apart),    y_k = log sum_i u_i A_ik - z0_k
+//! ```
+//!
+//! which is one pass over `A` and no exponential in it. When `z` has drifted too far from `z0`, the
+//! features are stored anew around it (absorption), so that this holds at any epsilon. An entry of
+//! `A` that is flushed to zero could not have changed a sum; a feature `k` that is flushed for every
+//! point sends no message (minus infinity), and the other side keeps its reference for it.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::partition::BLOCK;
+use super::recomputed::fill_lost;
+use super::{Builds, Local, LogPass, LogRows, Partition, Reduce, Side};
+use crate::error::{Error, Result};
+use crate::simd::{self, Float};
+
+/// Stored features of one cloud. See the [module](self).
+pub(crate) struct Stored<'a, T> {
+    source: Box<dyn LogRows + 'a>,
+    partition: Partition,
+    pass: LogPass,
+    /// `A`, `rows x stride`; empty until the first message.
+    features: Vec<T>,
+    /// `s_i`.
+    scale: Vec<f64>,
+    /// `u_i e^{s_i}`, or its logarithm where `logs` is set.
+    factors: Vec<f64>,
+    logs: bool,
+    /// `z0`, padded.
+    reference: Vec<f64>,
+    /// `w`, padded.
+    w: Vec<T>,
+    /// For each chunk: sums of a block in storage precision, sums in double precision, the error.
+    block: Vec<T>,
+    sums: Vec<f64>,
+    errors: Vec<f64>,
+    total: Vec<f64>,
+    f: Vec<f64>,
+    builds: Builds,
+}
+
+/// Chunks at most: enough to keep many cores busy.
+const CHUNKS: usize = 64;
+
+impl<'a, T: Float> Stored<'a, T> {
+    pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
+        let rows = source.rows();
+        let partition = Partition::new(rows, CHUNKS);
+        let pass = LogPass::new(&*source, partition);
+        let (stride, chunks) = (pass.stride(), partition.count());
+        Stored {
+            partition,
+            pass,
+            features: Vec::new(),
+            scale: vec![0.0; rows],
+            factors: vec![f64::NEG_INFINITY; rows],
+            logs: true,
+            reference: vec![0.0; stride],
+            w: vec![T::ZERO; stride],
+            block: vec![T::ZERO; chunks * stride],
+            sums: vec![0.0; chunks * stride],
+            errors: vec![0.0; chunks],
+            total: vec![0.0; stride],
+            f: vec![0.0; rows],
+            builds: Builds::default(),
+            source,
+        }
+    }
+
+    /// Sets `w`; a feature that sends no message keeps its reference.
+    fn load(&mut self, z: &[f64]) {
+        for ((w, z), z0) in self.w.iter_mut().zip(z).zip(&self.reference) {
+            *w = T::from_f64(if *z > f64::NEG_INFINITY { (z - z0).exp() } else { 1.0 });
+        }
+    }
+
+    /// One pass: `next(old factor, its logarithm if that is what is known, a_i, A_i . w)`.
+    fn half_step(
+        &mut self,
+        z: &[f64],
+        a: &[f64],
+        y: &mut [f64],
+        next: impl Fn(f64, f64, f64) -> f64 + Sync,
+        next_from_log: impl Fn(f64, f64, f64) -> f64 + Sync,
+    ) -> Result<f64> {
+        self.load(z);
+        let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
+        let (w, logs) = (&self.w[..], self.logs);
+        (
+            self.features.par_chunks(chunk * stride),
+            self.factors.par_chunks_mut(chunk),
+            a.par_chunks(chunk),
+            self.block.par_chunks_mut(stride),
+            self.sums.par_chunks_mut(stride),
+            self.errors.par_iter_mut(),
+        )
+            .into_par_iter()
+            .for_each(|(features, factors, a, block, sums, error)| {
+                sums.fill(0.0);
+                *error = 0.0;
+                for ((features, factors), a) in features
+                    .chunks(BLOCK * stride)
+                    .zip(factors.chunks_mut(BLOCK))
+                    .zip(a.chunks(BLOCK))
+                {
+                    block.fill(T::ZERO);
+                    // Relative to the largest weight, so that small weights keep their digits in
+                    // single precision.
+                    let top = a.iter().copied().fold(0.0, f64::max);
+                    simd::fused_block(features, w, block, |i, s| {
+                        let (old, new) = if logs {
+                            (factors[i].exp(), next_from_log(factors[i], a[i], s))
+                        } else {
+                            (factors[i], next(factors[i], a[i], s))
+                        };
+                        *error += (old * s - a[i]).abs();
+                        factors[i] = new;
+                        T::from_f64(new / top)
+                    });
+                    simd::accumulate(block, top, sums);
+                }
+            });
+        self.logs = false;
+        Local.sum(&self.sums, &mut self.total);
+        // Columns whose entries were all flushed, or might have been but for a few.
+        let lost = (T::FLUSH + 6.0).exp();
+        for ((y, sum), z0) in y.iter_mut().zip(&self.total).zip(&self.reference) {
+            *y = if *sum > lost { sum.ln() - z0 } else { f64::NEG_INFINITY };
+        }
+        if let Some(sum) = self.total.iter().find(|s| !s.is_finite()) {
+            let row = self.factors.iter().position(|u| !u.is_finite()).unwrap_or(0);
+            return Err(Self::breakdown(row, *sum));
+        }
+        let mut error = [0.0];
+        Local.sum(&self.errors, &mut error);
+        Ok(error[0])
+    }
+
+    fn breakdown(row: usize, value: f64) -> Error {
+        Error::Breakdown {
+            iteration: 0,
+            row: row + 1,
+            value,
+            remedy: "use double precision (--precision f64) or a larger epsilon",
+        }
+    }
+
+    /// `sum_i u_i A_ik value_ic` for every feature `k` and column `c` of some values of the points,
+    /// relative to `exp(-z0_k)`: as the message of the side is. `out` is `columns x stride`.
+    pub(crate) fn contract(
+        &self,
+        columns: usize,
+        value: impl Fn(usize, &mut [f64]) + Sync,
+    ) -> Vec<f64> {
+        assert!(!self.logs, "factors are known after an update");
+        const TILE: usize = 8;
+        let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
+        let mut out = vec![0.0; columns * stride];
+        let tile = TILE.min(columns);
+        let mut sums = vec![0.0; self.partition.count() * tile * stride];
+        let mut rows = vec![0.0; self.partition.count() * columns];
+        for (t, out) in out.chunks_mut(tile * stride).enumerate() {
+            let width = out.len() / stride;
+            sums.fill(0.0);
+            (
+                self.features.par_chunks(chunk * stride),
+                self.factors.par_chunks(chunk),
+                sums.par_chunks_mut(tile * stride),
+                rows.par_chunks_mut(columns),
+            )
+                .into_par_iter()
+                .enumerate()
+                .for_each(|(c, (features, factors, sums, row))| {
+                    for (i, (feature, factor)) in
+                        features.chunks_exact(stride).zip(factors).enumerate()
+                    {
+                        value(c * chunk + i, row);
+                        for (x, sums) in row[t * tile..t * tile + width]
+                            .iter()
+                            .zip(sums.chunks_exact_mut(stride))
+                        {
+                            simd::accumulate(feature, factor * x, sums);
+                        }
+                    }
+                });
+            for partial in sums.chunks_exact(tile * stride) {
+                for (o, p) in out.iter_mut().zip(partial) {
+                    *o += p;
+                }
+            }
+        }
+        out
+    }
+
+    /// `z0`, padded.
+    pub(crate) fn reference(&self) -> &[f64] {
+        &self.reference
+    }
+
+    /// Length of a padded row.
+    pub(crate) fn stride(&self) -> usize {
+        self.pass.stride()
+    }
+}
+
+impl<T: Float> Side for Stored<'_, T> {
+    fn rows(&self) -> usize {
+        self.scale.len()
+    }
+
+    fn rank(&self) -> usize {
+        self.source.rank()
+    }
+
+    fn needs_rebuild(&self, z: &[f64]) -> bool {
+        self.features.is_empty()
+            || z.iter()
+                .zip(&self.reference)
+                .any(|(z, z0)| *z > f64::NEG_INFINITY && (z - z0).abs() > T::DRIFT)
+    }
+
+    fn rebuild(&mut self, z: &[f64]) -> Result<()> {
+        let begun = Instant::now();
+        let stride = self.pass.stride();
+        if self.features.is_empty() {
+            self.features = vec![T::ZERO; self.scale.len() * stride];
+        }
+        self.reference[..z.len()].copy_from_slice(z);
+        // The factors as logarithms, so that the change of scale cannot overflow.
+        for (u, s) in self.factors.iter_mut().zip(&self.scale) {
+            *u = if self.logs { *u } else { u.ln() } - s;
+        }
+        self.logs = true;
+        self.pass.scaled_exp(&*self.source, &self.reference, &mut self.features, &mut self.scale);
+        if let Some(i) = self.scale.iter().position(|s| !s.is_finite()) {
+            return Err(Self::breakdown(i, self.scale[i].exp()));
+        }
+        for (u, s) in self.factors.iter_mut().zip(&self.scale) {
+            *u += s;
+        }
+        self.builds.count += 1;
+        self.builds.time += begun.elapsed();
+        Ok(())
+    }
+
+    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+        self.half_step(z, a, y, |_, a, s| a / s, |_, a, s| a / s)
+    }
+
+    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+        self.half_step(
+            z,
+            a,
+            y,
+            |old, a, s| (old * (a / s)).sqrt(),
+            |old, a, s| (0.5 * (old + (a / s).ln())).exp(),
+        )
+    }
+
+    fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
+        self.load(z);
+        let (stride, w) = (self.pass.stride(), &self.w[..]);
+        (self.features.par_chunks(stride), &self.scale, out).into_par_iter().for_each(
+            |(row, scale, out)| {
+                *out = scale + simd::dot(row, w).ln();
+            },
+        );
+        Ok(())
+    }
+
+    fn message(&mut self, f: &[f64], y: &mut [f64]) {
+        self.pass.column_sums(&*self.source, f, y);
+    }
+
+    fn complete(&mut self, y: &mut [f64]) {
+        if y.contains(&f64::NEG_INFINITY) {
+            let mut f = std::mem::take(&mut self.f);
+            self.potential(&mut f);
+            self.pass.column_sums(&*self.source, &f, &mut self.total[..y.len()]);
+            self.f = f;
+            fill_lost(y, &self.total);
+        }
+    }
+
+    fn set_potential(&mut self, f: &[f64]) {
+        for ((u, f), s) in self.factors.iter_mut().zip(f).zip(&self.scale) {
+            *u = f + s;
+        }
+        self.logs = true;
+    }
+
+    fn potential(&self, f: &mut [f64]) {
+        for ((f, u), s) in f.iter_mut().zip(&self.factors).zip(&self.scale) {
+            *f = if self.logs { *u } else { u.ln() } - s;
+        }
+    }
+
+    fn expected_log(&mut self, z: &[f64]) -> f64 {
+        let mut f = std::mem::take(&mut self.f);
+        self.potential(&mut f);
+        self.total[..z.len()].copy_from_slice(z);
+        let log = self.pass.expected_log(&*self.source, &f, &self.total);
+        self.f = f;
+        log
+    }
+
+    fn builds(&self) -> Builds {
+        self.builds
+    }
+}

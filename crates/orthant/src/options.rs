@@ -1,0 +1,270 @@
+//! What to compute and how: checked once, then immutable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::features::{FeatureMap, FeatureMatrix};
+use crate::kernel::CostMatrix;
+
+/// How the kernel is applied.
+#[derive(Debug, Clone, Default)]
+pub enum Method<'a> {
+    /// Chosen by size: exact while that is quick, the paper's Gaussian features beyond.
+    #[default]
+    Auto,
+    /// Positive features, stored: linear time.
+    Factored(Features<'a>),
+    /// The whole kernel matrix, stored: exact, quadratic time and memory.
+    Dense(Cost<'a>),
+    /// The whole kernel, evaluated on the way: exact, quadratic time, linear memory.
+    Online(Cost<'a>),
+}
+
+impl Method<'_> {
+    /// The paper's features of the Gaussian kernel.
+    pub fn gaussian() -> Self {
+        Method::Factored(Features::Gaussian { centred: true })
+    }
+
+    /// The stored kernel of the squared Euclidean cost.
+    pub fn dense() -> Self {
+        Method::Dense(Cost::SquaredEuclidean)
+    }
+
+    /// The kernel of the squared Euclidean cost, evaluated on the way.
+    pub fn online() -> Self {
+        Method::Online(Cost::SquaredEuclidean)
+    }
+}
+
+/// Which features.
+#[derive(Debug, Clone)]
+pub enum Features<'a> {
+    /// Of the Gaussian kernel, so of the squared Euclidean cost: the paper's random anchors.
+    Gaussian {
+        /// Anchors around the common centre of the clouds (the paper has them around the origin).
+        centred: bool,
+    },
+    /// Of the arc-cosine kernel of order 0, 1 or 2 plus `kappa`, with anchors of deviation `sigma`.
+    ArcCosine {
+        /// 0, 1 or 2.
+        order: u8,
+        /// Positive.
+        kappa: f64,
+        /// At least 1.
+        sigma: f64,
+    },
+    /// The coordinates themselves, all positive: cost `-eps log x.y`.
+    Linear,
+    /// One map for both clouds.
+    Map(Arc<dyn FeatureMap>),
+    /// Two maps into the same orthant, one for each cloud.
+    Pair(Arc<dyn FeatureMap>, Arc<dyn FeatureMap>),
+    /// Matrices of positive features, one for each cloud.
+    Explicit(FeatureMatrix<'a>, FeatureMatrix<'a>),
+}
+
+/// The cost of an exact method.
+#[derive(Debug, Clone, Default)]
+pub enum Cost<'a> {
+    /// `||x - y||^2`.
+    #[default]
+    SquaredEuclidean,
+    /// Any matrix of costs.
+    Matrix(CostMatrix<'a>),
+    /// `-eps log phi(x).psi(y)` of any features.
+    Features(Features<'a>),
+}
+
+/// Number format of stored features; sums across rows are always in double precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Half the memory, twice the speed, about six decimals.
+    F32,
+    /// Double precision throughout.
+    #[default]
+    F64,
+}
+
+/// The settings of a solve.
+///
+/// ```
+/// use orthant::{Method, Options, Precision};
+/// let options = Options::builder(0.1)
+///     .method(Method::gaussian())
+///     .rank(500)
+///     .precision(Precision::F32)
+///     .build()?;
+/// assert_eq!(options.epsilon(), 0.1);
+/// assert!(Options::builder(-0.1).build().is_err());
+/// # Ok::<(), orthant::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options<'a> {
+    pub(crate) epsilon: f64,
+    pub(crate) method: Method<'a>,
+    pub(crate) rank: usize,
+    pub(crate) seed: u64,
+    pub(crate) precision: Precision,
+    pub(crate) tolerance: f64,
+    pub(crate) max_iterations: usize,
+    pub(crate) time_limit: Option<Duration>,
+    pub(crate) max_memory: Option<u64>,
+}
+
+impl<'a> Options<'a> {
+    /// Settings with this epsilon, to be completed.
+    pub fn builder(epsilon: f64) -> OptionsBuilder<'a> {
+        OptionsBuilder {
+            options: Options {
+                epsilon,
+                method: Method::Auto,
+                rank: 1000,
+                seed: 0,
+                precision: Precision::F64,
+                tolerance: 1e-6,
+                max_iterations: 10_000,
+                time_limit: None,
+                max_memory: None,
+            },
+        }
+    }
+
+    /// The strength of the regularisation.
+    pub fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+}
+
+/// Settings that are not checked yet; see [`Options`].
+#[derive(Debug, Clone)]
+pub struct OptionsBuilder<'a> {
+    options: Options<'a>,
+}
+
+/// The smallest tolerance that each precision can tell from rounding.
+const SMALLEST_TOLERANCE: [(Precision, f64); 2] = [(Precision::F32, 1e-6), (Precision::F64, 1e-13)];
+
+impl<'a> OptionsBuilder<'a> {
+    /// How the kernel is applied. Default: [`Method::Auto`].
+    #[must_use]
+    pub fn method(mut self, method: Method<'a>) -> Self {
+        self.options.method = method;
+        self
+    }
+
+    /// Number of random features. Default: 1000.
+    #[must_use]
+    pub fn rank(mut self, rank: usize) -> Self {
+        self.options.rank = rank;
+        self
+    }
+
+    /// Seed of the random features. Default: 0.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seed = seed;
+        self
+    }
+
+    /// Number format of stored features. Default: double precision.
+    #[must_use]
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.options.precision = precision;
+        self
+    }
+
+    /// Stop when the L1 error of the marginal is below this. Default: 1e-6.
+    #[must_use]
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.options.tolerance = tolerance;
+        self
+    }
+
+    /// Stop after so many iterations. Default: 10,000.
+    #[must_use]
+    pub fn max_iterations(mut self, iterations: usize) -> Self {
+        self.options.max_iterations = iterations;
+        self
+    }
+
+    /// Stop each solve after this time. Default: none.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.options.time_limit = Some(limit);
+        self
+    }
+
+    /// Refuse to store matrices of more bytes than this. Default: no limit.
+    #[must_use]
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.options.max_memory = Some(bytes);
+        self
+    }
+
+    /// Checks every setting.
+    pub fn build(self) -> Result<Options<'a>> {
+        let o = &self.options;
+        let option = |name, expected, value| Err(Error::Option { name, expected, value });
+        if !(o.epsilon > 0.0 && o.epsilon.is_finite()) {
+            return option("epsilon", "positive and finite", o.epsilon);
+        }
+        if o.rank == 0 {
+            return option("rank", "at least 1", 0.0);
+        }
+        if o.max_iterations == 0 {
+            return option("the number of iterations", "at least 1", 0.0);
+        }
+        if !(o.tolerance > 0.0 && o.tolerance < 1.0) {
+            return option("tolerance", "between 0 and 1", o.tolerance);
+        }
+        for (precision, smallest) in SMALLEST_TOLERANCE {
+            if o.precision == precision && o.tolerance < smallest {
+                return option(
+                    "tolerance",
+                    match precision {
+                        Precision::F32 => "at least 1e-6 in single precision (f64 takes smaller ones)",
+                        Precision::F64 => "at least 1e-13, the rounding of double precision",
+                    },
+                    o.tolerance,
+                );
+            }
+        }
+        Ok(self.options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bad_setting_is_rejected() {
+        let ok = || Options::builder(1.0);
+        assert!(ok().build().is_ok());
+        for epsilon in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(matches!(
+                Options::builder(epsilon).build(),
+                Err(Error::Option { name: "epsilon", .. })
+            ));
+        }
+        for bad in [
+            ok().rank(0),
+            ok().max_iterations(0),
+            ok().tolerance(0.0),
+            ok().tolerance(1.0),
+            ok().tolerance(f64::NAN),
+            ok().tolerance(1e-14),
+            ok().precision(Precision::F32).tolerance(1e-7),
+        ] {
+            assert!(matches!(bad.build(), Err(Error::Option { .. })));
+        }
+    }
+
+    #[test]
+    fn messages_state_the_value() {
+        let message = Options::builder(-0.1).build().unwrap_err().to_string();
+        assert_eq!(message, "epsilon must be positive and finite, got -0.1");
+    }
+}

@@ -1,0 +1,625 @@
+//! From measures and options to solutions.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result, Shape};
+use crate::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean};
+use crate::frame::Frame;
+use crate::kernel::{
+    CostMatrix, CostRows, Exact, ExactSelf, Factored, FactoredSelf, FeatureCost, LogPass, LogRows,
+    Moments, Partition, Recomputed, Side, Stored,
+};
+use crate::measure::{Measure, Points};
+use crate::options::{Cost, Features, Method, Options, Precision};
+use crate::simd::{self, Float};
+use crate::sinkhorn::{self, Next, Observer, Outcome, Progress, Run, Term, dot};
+use crate::solution::{Divergence, PAIRS_LIMIT, Solution, Times, Used};
+
+/// Up to this many pairs `n m`, [`Method::Auto`] computes exactly.
+const EXACT_PAIRS: f64 = 25e6;
+
+/// Regularised optimal transport between two measures.
+///
+/// ```
+/// use orthant::{Measure, Options, Points, rot};
+/// // Two points each, at distance 0 and 1: the plan is known in closed form.
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+/// let solution = rot(&mu, &mu, &Options::builder(1.0).tolerance(1e-12).build()?)?;
+/// assert!(solution.converged());
+/// let off_diagonal = 0.13447071068499756;
+/// assert!((solution.transport_cost.unwrap() - 2.0 * off_diagonal).abs() < 1e-10);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn rot(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Solution> {
+    Solver::new(options).rot(mu, nu)
+}
+
+/// The Sinkhorn divergence of two measures: one kernel for its three terms, so that it is the
+/// divergence of a positive-definite kernel and never negative beyond rounding.
+///
+/// ```
+/// use orthant::{Measure, Options, Points, divergence};
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+/// let nu = Measure::uniform(Points::new(vec![0.5, 1.5], 1)?);
+/// let options = Options::builder(0.1).tolerance(1e-10).build()?;
+/// assert!(divergence(&mu, &mu, &options)?.value.abs() < 1e-9);
+/// assert!((divergence(&mu, &nu, &options)?.value - 0.25).abs() < 0.01);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Divergence> {
+    Solver::new(options).divergence(mu, nu)
+}
+
+/// A solve with an observer or a warm start.
+pub struct Solver<'s, 'o> {
+    options: &'s Options<'o>,
+    observer: Option<&'s mut dyn Observer>,
+    start: [Option<&'s [f64]>; 3],
+}
+
+impl<'s, 'o> Solver<'s, 'o> {
+    /// A solve with these options.
+    pub fn new(options: &'s Options<'o>) -> Self {
+        Solver { options, observer: None, start: [None; 3] }
+    }
+
+    /// Calls `observer` after every iteration.
+    #[must_use]
+    pub fn observer(mut self, observer: &'s mut dyn Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Starts from the potentials of an earlier solution between clouds of the same sizes.
+    #[must_use]
+    pub fn warm_start(mut self, earlier: &'s Solution) -> Self {
+        self.start[0] = Some(&earlier.potential_x);
+        self
+    }
+
+    /// Starts all three terms from those of an earlier divergence.
+    #[must_use]
+    pub fn warm_start_divergence(mut self, earlier: &'s Divergence) -> Self {
+        self.start = earlier.terms().map(|t| Some(&t.potential_x[..]));
+        self
+    }
+
+    /// Regularised optimal transport between two measures.
+    pub fn rot(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
+        let problem = Problem::new(mu, nu, self.options)?;
+        let [start, ..] = self.start;
+        self.solve(&problem, Term::Cross, start)
+    }
+
+    /// The Sinkhorn divergence of two measures.
+    pub fn divergence(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
+        let problem = Problem::new(mu, nu, self.options)?;
+        problem.check_shared()?;
+        let [start_cross, start_x, start_y] = self.start;
+        let self_x = self.solve(&problem, Term::SelfX, start_x)?;
+        let self_y = self.solve(&problem, Term::SelfY, start_y)?;
+        // For equal clouds the self potential is the solution, for similar ones a good start.
+        let start_cross = start_cross.unwrap_or(&self_x.potential_x);
+        let cross = self.solve(&problem, Term::Cross, Some(start_cross))?;
+        // The entropies of the weights cancel; the KL form has fewer digits to lose.
+        let value = cross.value_kl - 0.5 * (self_x.value_kl + self_y.value_kl);
+        Ok(Divergence { value, cross, self_x, self_y })
+    }
+
+    fn solve(
+        &mut self,
+        problem: &Problem<'_>,
+        term: Term,
+        start: Option<&[f64]>,
+    ) -> Result<Solution> {
+        let mut silent = |_: &mut Progress<'_>| Next::Continue;
+        let observer: &mut dyn Observer = match &mut self.observer {
+            Some(observer) => &mut **observer,
+            None => &mut silent,
+        };
+        problem.solve(term, start, observer)
+    }
+}
+
+impl std::fmt::Debug for Solver<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Solver").field("options", self.options).finish_non_exhaustive()
+    }
+}
+
+/// Which cloud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cloud {
+    X,
+    Y,
+}
+
+/// Which points of a cloud: those of positive weight, or those of weight zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Support,
+    Outside,
+}
+
+/// The kernel, once the options have met the data.
+#[derive(Debug)]
+enum Ground<'p> {
+    /// `exp(-||x - y||^2 / eps)`, epsilon in units of the frame.
+    SquaredEuclidean(Frame, f64),
+    Matrix(&'p CostMatrix<'p>),
+    Maps { maps: [Arc<dyn FeatureMap>; 2], shared: bool, used: Used },
+    Explicit(&'p FeatureMatrix<'p>, &'p FeatureMatrix<'p>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Storage {
+    Factored,
+    Dense,
+    Online,
+}
+
+struct Problem<'p> {
+    mu: &'p Measure<'p>,
+    nu: &'p Measure<'p>,
+    options: &'p Options<'p>,
+    ground: Ground<'p>,
+    storage: Storage,
+    reason: Option<String>,
+    /// For features of the squared Euclidean cost: where to take that cost.
+    frame: Option<Frame>,
+    /// The time that it took to get here.
+    prepared: Duration,
+}
+
+const SQUARED_EUCLIDEAN: &Cost<'static> = &Cost::SquaredEuclidean;
+const GAUSSIAN: &Features<'static> = &Features::Gaussian { centred: true };
+
+impl<'p> Problem<'p> {
+    fn new(mu: &'p Measure<'p>, nu: &'p Measure<'p>, options: &'p Options<'p>) -> Result<Self> {
+        let begun = Instant::now();
+        let pairs = mu.support().len() as f64 * nu.support().len() as f64;
+        let mut reason = None;
+        let (storage, cost) = match &options.method {
+            Method::Auto if pairs <= EXACT_PAIRS => {
+                reason = Some(format!("{pairs:.1e} pairs are few enough to be exact"));
+                (Storage::Online, Ok(SQUARED_EUCLIDEAN))
+            }
+            Method::Auto => {
+                reason = Some(format!(
+                    "{pairs:.1e} pairs are too many to be exact; random features have an error that \
+                     falls as 1/sqrt(rank)"
+                ));
+                (Storage::Factored, Err(GAUSSIAN))
+            }
+            Method::Factored(features) => (Storage::Factored, Err(features)),
+            Method::Dense(cost) => (Storage::Dense, Ok(cost)),
+            Method::Online(cost) => (Storage::Online, Ok(cost)),
+        };
+        let ground = match cost {
+            Ok(Cost::SquaredEuclidean) => {
+                let frame = Frame::around(mu, nu)?;
+                let epsilon = frame.epsilon(options.epsilon)?;
+                Ground::SquaredEuclidean(frame, epsilon)
+            }
+            Ok(Cost::Matrix(matrix)) => matrix_ground(matrix, mu, nu, options.epsilon)?,
+            Ok(Cost::Features(features)) | Err(features) => feature_ground(features, mu, nu, options)?,
+        };
+        let frame = match &ground {
+            Ground::Maps { used: Used::Gaussian, .. } => Some(Frame::around(mu, nu)?),
+            _ => None,
+        };
+        let prepared = begun.elapsed();
+        let problem = Problem { mu, nu, options, ground, storage, reason, frame, prepared };
+        problem.check_memory()?;
+        Ok(problem)
+    }
+
+    /// Whether the kernel is defined on each cloud alone.
+    fn check_shared(&self) -> Result<()> {
+        match self.ground {
+            Ground::Matrix(_) => Err(Error::NoSelfTerms {
+                given: "a cost matrix",
+                remedy: "solve the three terms with a matrix each",
+            }),
+            Ground::Maps { shared: false, .. } => Err(Error::NoSelfTerms {
+                given: "a pair of feature maps",
+                remedy: "use one map for both clouds",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_memory(&self) -> Result<()> {
+        let Some(limit) = self.options.max_memory else { return Ok(()) };
+        let (n, m) = (self.mu.support().len() as f64, self.nu.support().len() as f64);
+        let bytes = match self.options.precision {
+            Precision::F32 => 4.0,
+            Precision::F64 => 8.0,
+        };
+        let (what, numbers, remedy) = match self.storage {
+            Storage::Online => return Ok(()),
+            Storage::Dense => ("the kernel matrix", n * m, "use --method online or gaussian"),
+            Storage::Factored => {
+                let rank = self.rank(Cloud::Y) as f64;
+                ("the feature matrices", (n + m) * rank, "use a smaller --rank or --precision f32")
+            }
+        };
+        const GIB: f64 = (1_u64 << 30) as f64;
+        if numbers * bytes > limit as f64 {
+            let (gib, limit_gib) = (numbers * bytes / GIB, limit as f64 / GIB);
+            return Err(Error::Memory { what, gib, limit_gib, remedy });
+        }
+        Ok(())
+    }
+
+    fn measure(&self, cloud: Cloud) -> &'p Measure<'p> {
+        match cloud {
+            Cloud::X => self.mu,
+            Cloud::Y => self.nu,
+        }
+    }
+
+    fn points(&self, cloud: Cloud, part: Part) -> Points<'_> {
+        let measure = self.measure(cloud);
+        match part {
+            Part::Support => measure.support().points.borrowed(),
+            Part::Outside => measure.outside().expect("points outside the support").borrowed(),
+        }
+    }
+
+    /// Number of features, or of columns where the second cloud is `columns`.
+    fn rank(&self, columns: Cloud) -> usize {
+        match (&self.ground, self.storage) {
+            (Ground::Maps { maps, .. }, Storage::Factored) => maps[0].rank(),
+            (Ground::Explicit(xi, _), Storage::Factored) => xi.rank(),
+            _ => self.measure(columns).support().len(),
+        }
+    }
+
+    fn used(&self) -> Used {
+        match (self.storage, &self.ground) {
+            (Storage::Dense, _) => Used::Dense,
+            (Storage::Online, _) => Used::Online,
+            (Storage::Factored, Ground::Maps { used, .. }) => *used,
+            (Storage::Factored, _) => Used::Explicit,
+        }
+    }
+
+    /// Features of some points of a cloud.
+    fn features(&self, cloud: Cloud, part: Part) -> Result<Box<dyn LogRows + '_>> {
+        match &self.ground {
+            Ground::Maps { maps, .. } => {
+                let map = &*maps[cloud as usize];
+                Ok(Box::new(Mapped::new(map, self.points(cloud, part))?))
+            }
+            Ground::Explicit(xi, zeta) => {
+                let matrix = if cloud == Cloud::X { *xi } else { *zeta };
+                Ok(match self.measure(cloud).indices(part == Part::Support) {
+                    None => Box::new(matrix),
+                    Some(indices) => Box::new(matrix.select(indices)),
+                })
+            }
+            Ground::SquaredEuclidean(..) | Ground::Matrix(_) => {
+                unreachable!("an exact cost has no features")
+            }
+        }
+    }
+
+    /// The kernel of some points of one cloud over the support of another, entry by entry.
+    fn entries(&self, rows: Cloud, part: Part, columns: Cloud) -> Result<Box<dyn LogRows + '_>> {
+        Ok(match &self.ground {
+            Ground::SquaredEuclidean(frame, epsilon) => Box::new(SquaredEuclidean::new(
+                frame,
+                *epsilon,
+                self.points(rows, part),
+                &self.points(columns, Part::Support),
+            )),
+            Ground::Matrix(cost) => {
+                let of = |cloud: Cloud, part: Part| {
+                    let measure = self.measure(cloud);
+                    match measure.indices(part == Part::Support) {
+                        None => (0..measure.weights().len()).collect(),
+                        Some(indices) => indices.to_vec(),
+                    }
+                };
+                let transposed = rows == Cloud::Y;
+                let (rows, columns) = (of(rows, part), of(columns, Part::Support));
+                Box::new(CostRows::new(cost, rows, columns, transposed, self.options.epsilon))
+            }
+            _ => Box::new(FeatureCost::new(
+                self.features(rows, part)?,
+                self.features(columns, Part::Support)?,
+            )),
+        })
+    }
+
+    fn solve(
+        &self,
+        term: Term,
+        start: Option<&[f64]>,
+        observer: &mut dyn Observer,
+    ) -> Result<Solution> {
+        let begun = Instant::now();
+        let (x, y) = match term {
+            Term::Cross => (Cloud::X, Cloud::Y),
+            Term::SelfX => (Cloud::X, Cloud::X),
+            Term::SelfY => (Cloud::Y, Cloud::Y),
+        };
+        let epsilon = self.options.epsilon;
+        let (mu, nu) = (self.measure(x), self.measure(y));
+        let start = match start {
+            // u = a: the plan of a constant cost.
+            None => mu.support().weights.iter().map(|a| a.ln()).collect(),
+            Some(potential) if potential.len() == mu.weights().len() => {
+                mu.gather(potential).iter().map(|p| p / epsilon).collect::<Vec<f64>>()
+            }
+            Some(potential) => {
+                return Err(Error::Shape {
+                    what: "the potential to start from",
+                    expected: Shape { rows: mu.weights().len(), columns: 1 },
+                    got: Shape { rows: potential.len(), columns: 1 },
+                });
+            }
+        };
+        let task = Task {
+            x,
+            y,
+            start,
+            run: Run {
+                term,
+                epsilon,
+                tolerance: self.options.tolerance,
+                max_iterations: self.options.max_iterations,
+                time: self.options.time_limit,
+            },
+        };
+        let solved = match (self.storage, self.options.precision) {
+            (Storage::Factored, Precision::F32) => self.factored::<f32>(&task, observer),
+            (Storage::Factored, Precision::F64) => self.factored::<f64>(&task, observer),
+            (Storage::Dense, Precision::F32) => {
+                let rows = self.entries(x, Part::Support, y)?;
+                self.exact(&task, Stored::<f32>::new(rows), observer)
+            }
+            (Storage::Dense, Precision::F64) => {
+                let rows = self.entries(x, Part::Support, y)?;
+                self.exact(&task, Stored::<f64>::new(rows), observer)
+            }
+            (Storage::Online, _) => {
+                let rows = self.entries(x, Part::Support, y)?;
+                self.exact(&task, Recomputed::new(rows), observer)
+            }
+        }?;
+        let Solved { outcome, builds, transport_cost } = solved;
+
+        let (a, b) = (mu.support().weights, nu.support().weights);
+        let slack = 1.0 - outcome.y.mass;
+        let kl = |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
+        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g) + slack);
+        let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b) + slack);
+        if !(value.is_finite() && value_kl.is_finite()) {
+            return Err(Error::Option {
+                name: "epsilon",
+                expected: "small enough that epsilon log n does not overflow",
+                value: epsilon,
+            });
+        }
+        let outside_x = self.extend(x, y, &outcome.g)?;
+        let outside_y = self.extend(y, x, &outcome.f)?;
+        let to_potential = |f: Vec<f64>| f.into_iter().map(|f| epsilon * f).collect::<Vec<f64>>();
+        let potential_x = to_potential(mu.scatter(outcome.f, &outside_x));
+        let potential_y = to_potential(nu.scatter(outcome.g, &outside_y));
+        Ok(Solution {
+            value,
+            value_kl,
+            transport_cost,
+            epsilon,
+            potential_x,
+            potential_y,
+            marginal_error_x: outcome.x.error,
+            marginal_error_y: outcome.y.error,
+            iterations: outcome.iterations,
+            stop: outcome.stop,
+            rank: self.rank(y),
+            method: self.used(),
+            reason: self.reason.clone(),
+            builds: builds.count,
+            times: Times {
+                features: if term == Term::Cross { self.prepared + builds.time } else { builds.time },
+                solve: begun.elapsed().saturating_sub(builds.time),
+            },
+            weights_x: mu.weights().to_vec(),
+            weights_y: nu.weights().to_vec(),
+        })
+    }
+
+    fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
+        let side = |cloud| Ok(Stored::<T>::new(self.features(cloud, Part::Support)?));
+        let (outcome, moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self() {
+            let mut kernel = FactoredSelf::new(side(task.x)?);
+            let outcome = task.solve_self(self, &mut kernel, observer)?;
+            let builds = crate::kernel::SelfKernel::builds(&kernel);
+            (outcome, Box::new(kernel), builds)
+        } else {
+            let mut kernel = Factored::new(side(task.x)?, side(task.y)?);
+            let outcome = task.solve(self, &mut kernel, observer)?;
+            let builds = crate::kernel::Kernel::builds(&kernel);
+            (outcome, Box::new(kernel), builds)
+        };
+        let transport_cost = match &self.frame {
+            Some(frame) => {
+                let (x, y) = (self.points(task.x, Part::Support), self.points(task.y, Part::Support));
+                let squared = moments.squared_distance(
+                    frame.dim(),
+                    &|i, out| frame.copy_coordinates(&x, i, 0, out),
+                    &|j, out| frame.copy_coordinates(&y, j, 0, out),
+                );
+                Some(frame.cost_to_user(squared)?)
+            }
+            None => {
+                drop(moments);
+                self.cost_over_pairs(task, &outcome)?
+            }
+        };
+        Ok(Solved { outcome, builds, transport_cost })
+    }
+
+    /// `<P, C>` for a cost that is defined by features, pair by pair, unless they are too many.
+    fn cost_over_pairs(&self, task: &Task, outcome: &Outcome) -> Result<Option<f64>> {
+        let work = outcome.f.len() as f64 * outcome.g.len() as f64 * self.rank(task.y) as f64;
+        if work > PAIRS_LIMIT {
+            return Ok(None);
+        }
+        let mut rows = Recomputed::new(self.entries(task.x, Part::Support, task.y)?);
+        rows.set_potential(&outcome.f);
+        Ok(Some(-self.options.epsilon * rows.expected_log(&outcome.g)))
+    }
+
+    fn exact<S: Side>(&self, task: &Task, side: S, observer: &mut dyn Observer) -> Result<Solved> {
+        let (outcome, log, builds) = if task.is_self() {
+            let mut kernel = ExactSelf::new(side);
+            let outcome = task.solve_self(self, &mut kernel, observer)?;
+            (outcome, kernel.expected_log(), crate::kernel::SelfKernel::builds(&kernel))
+        } else {
+            let mut kernel = Exact::new(side);
+            let outcome = task.solve(self, &mut kernel, observer)?;
+            (outcome, kernel.expected_log(), crate::kernel::Kernel::builds(&kernel))
+        };
+        Ok(Solved { outcome, builds, transport_cost: Some(-self.options.epsilon * log) })
+    }
+
+    /// `-log sum_j k(x, y_j) v_j` at the points of weight zero.
+    fn extend(&self, cloud: Cloud, other: Cloud, g: &[f64]) -> Result<Vec<f64>> {
+        if self.measure(cloud).outside().is_none() {
+            return Ok(Vec::new());
+        }
+        let (rows, message) = if self.storage == Storage::Factored {
+            let source = self.features(other, Part::Support)?;
+            let mut message = vec![0.0; simd::padded(source.rank())];
+            log_pass(&*source).column_sums(&*source, g, &mut message[..source.rank()]);
+            (self.features(cloud, Part::Outside)?, message)
+        } else {
+            let mut message = vec![0.0; simd::padded(g.len())];
+            message[..g.len()].copy_from_slice(g);
+            (self.entries(cloud, Part::Outside, other)?, message)
+        };
+        let mut out = vec![0.0; rows.rows()];
+        log_pass(&*rows).row_sums(&*rows, &message, &mut out);
+        Ok(out.into_iter().map(|s| -s).collect())
+    }
+}
+
+fn log_pass(source: &dyn LogRows) -> LogPass {
+    LogPass::new(source, Partition::new(source.rows(), 64))
+}
+
+/// One of the up to three solves of a problem.
+struct Task {
+    x: Cloud,
+    y: Cloud,
+    start: Vec<f64>,
+    run: Run,
+}
+
+/// What the kernels leave.
+struct Solved {
+    outcome: Outcome,
+    builds: crate::kernel::Builds,
+    transport_cost: Option<f64>,
+}
+
+impl Task {
+    fn is_self(&self) -> bool {
+        self.x == self.y
+    }
+
+    fn solve(
+        &self,
+        problem: &Problem<'_>,
+        kernel: &mut dyn crate::kernel::Kernel,
+        observer: &mut dyn Observer,
+    ) -> Result<Outcome> {
+        let a = problem.measure(self.x).support().weights;
+        let b = problem.measure(self.y).support().weights;
+        sinkhorn::solve(kernel, a, b, &self.start, self.run, observer)
+    }
+
+    fn solve_self(
+        &self,
+        problem: &Problem<'_>,
+        kernel: &mut dyn crate::kernel::SelfKernel,
+        observer: &mut dyn Observer,
+    ) -> Result<Outcome> {
+        let a = problem.measure(self.x).support().weights;
+        sinkhorn::solve_self(kernel, a, &self.start, self.run, observer)
+    }
+}
+
+fn matrix_ground<'p>(
+    matrix: &'p CostMatrix<'p>,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    epsilon: f64,
+) -> Result<Ground<'p>> {
+    let expected = Shape { rows: mu.weights().len(), columns: nu.weights().len() };
+    if matrix.shape() != expected {
+        return Err(Error::Shape { what: "the cost matrix", expected, got: matrix.shape() });
+    }
+    let spread = matrix.spread();
+    if spread > 1e9 * epsilon || !spread.is_finite() {
+        return Err(Error::CostsTooWide { epsilon, spread });
+    }
+    Ok(Ground::Matrix(matrix))
+}
+
+fn feature_ground<'p>(
+    features: &'p Features<'p>,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+) -> Result<Ground<'p>> {
+    let shared = |map: Arc<dyn FeatureMap>, used| {
+        if mu.dim() != nu.dim() {
+            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
+        }
+        Ok(Ground::Maps { maps: [map.clone(), map], shared: true, used })
+    };
+    let Options { epsilon, rank, seed, .. } = *options;
+    match features {
+        Features::Gaussian { centred } => {
+            let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;
+            shared(Arc::new(map), Used::Gaussian)
+        }
+        Features::ArcCosine { order, kappa, sigma } => {
+            let map = ArcCosine::new(mu.dim(), *order, *kappa, *sigma, rank, seed)?;
+            shared(Arc::new(map), Used::ArcCosine)
+        }
+        Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), Used::Linear),
+        Features::Map(map) => shared(map.clone(), Used::Map),
+        Features::Pair(x, y) => {
+            if x.rank() != y.rank() {
+                return Err(Error::Ranks { x: x.rank(), y: y.rank() });
+            }
+            let maps = [x.clone(), y.clone()];
+            Ok(Ground::Maps { maps, shared: false, used: Used::Map })
+        }
+        Features::Explicit(xi, zeta) => {
+            if xi.rank() != zeta.rank() {
+                return Err(Error::Ranks { x: xi.rank(), y: zeta.rank() });
+            }
+            for (what, matrix, measure) in
+                [("the first feature matrix", xi, mu), ("the second feature matrix", zeta, nu)]
+            {
+                let (rows, columns) = (measure.weights().len(), matrix.rank());
+                if matrix.rows() != rows {
+                    return Err(Error::Shape {
+                        what,
+                        expected: Shape { rows, columns },
+                        got: Shape { rows: matrix.rows(), columns },
+                    });
+                }
+            }
+            Ok(Ground::Explicit(xi, zeta))
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The loop: Algorithm 1 of the paper, on logarithms.
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Marginal, SelfKernel};
+
+/// What to run: which term, in which unit its value is told, and when to stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Run {
+    pub(crate) term: Term,
+    pub(crate) epsilon: f64,
+    /// L1 error of the marginal.
+    pub(crate) tolerance: f64,
+    pub(crate) max_iterations: usize,
+    pub(crate) time: Option<Duration>,
+}
+
+/// Why a solve ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// The marginal error fell below the tolerance.
+    Converged,
+    /// The largest number of iterations was reached.
+    IterationLimit,
+    /// The time was up.
+    TimeLimit,
+    /// An [`Observer`] asked for it.
+    Requested,
+}
+
+impl Stop {
+    /// A word for programs: `converged`, `iteration_limit`, `time_limit`, `requested`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stop::Converged => "converged",
+            Stop::IterationLimit => "iteration_limit",
+            Stop::TimeLimit => "time_limit",
+            Stop::Requested => "requested",
+        }
+    }
+}
+
+/// Which of the problems of a divergence is being solved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// Between the two clouds.
+    Cross,
+    /// The first cloud with itself.
+    SelfX,
+    /// The second cloud with itself.
+    SelfY,
+}
+
+/// The state after an iteration.
+pub struct Progress<'a> {
+    /// Which problem is being solved.
+    pub term: Term,
+    /// Iterations done, from 1.
+    pub iteration: usize,
+    /// L1 error of the marginal that Algorithm 1 tests.
+    pub marginal_error: f64,
+    /// Time since the solve began.
+    pub elapsed: Duration,
+    value: &'a mut dyn FnMut() -> f64,
+}
+
+impl Progress<'_> {
+    /// The dual value now: a lower bound of the value of the solve once the plan has mass 1.
+    ///
+    /// Computed on request; costs a logarithm a point.
+    pub fn value(&mut self) -> f64 {
+        (self.value)()
+    }
+}
+
+impl std::fmt::Debug for Progress<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Progress")
+            .field("term", &self.term)
+            .field("iteration", &self.iteration)
+            .field("marginal_error", &self.marginal_error)
+            .field("elapsed", &self.elapsed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an [`Observer`] wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Go on.
+    Continue,
+    /// End the solve with what there is.
+    Stop,
+}
+
+/// Watches a solve: progress bars, traces, requests to stop.
+///
+/// Closures `FnMut(&mut Progress) -> Next` are observers.
+pub trait Observer: Send {
+    /// Called after every iteration.
+    fn observe(&mut self, progress: &mut Progress<'_>) -> Next;
+}
+
+impl<F: FnMut(&mut Progress<'_>) -> Next + Send> Observer for F {
+    fn observe(&mut self, progress: &mut Progress<'_>) -> Next {
+        self(progress)
+    }
+}
+
+/// What the loop leaves: `log u` and `log v`, and how good they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    pub(crate) f: Vec<f64>,
+    pub(crate) g: Vec<f64>,
+    pub(crate) x: Marginal,
+    pub(crate) y: Marginal,
+    pub(crate) iterations: usize,
+    pub(crate) stop: Stop,
+}
+
+/// Sinkhorn's algorithm on a kernel, from `log u = start`.
+pub(crate) fn solve(
+    kernel: &mut dyn Kernel,
+    a: &[f64],
+    b: &[f64],
+    start: &[f64],
+    run: Run,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
+    // Inside a worker of the thread pool, where parallel loops do not allocate.
+    in_pool(|| {
+        kernel.start(start)?;
+        kernel.update_y(b)?;
+        let mut iterations = 0;
+        let begun = Instant::now();
+        let stop = loop {
+            // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
+            let error = kernel
+                .update_x(a)
+                .and_then(|_| kernel.update_y(b))
+                .map_err(|e| at_iteration(e, iterations + 1))?;
+            iterations += 1;
+            let mut value = || {
+                kernel.potentials(&mut f, &mut g);
+                run.epsilon * (dot(a, &f) + dot(b, &g))
+            };
+            let mut progress = Progress {
+                term: run.term,
+                iteration: iterations,
+                marginal_error: error,
+                elapsed: begun.elapsed(),
+                value: &mut value,
+            };
+            if let Some(stop) = run.check(&mut progress, observer) {
+                break stop;
+            }
+        };
+        let [x, y] = kernel.marginals(a, b)?;
+        kernel.potentials(&mut f, &mut g);
+        Ok(Outcome { f, g, x, y, iterations, stop })
+    })
+}
+
+/// Sinkhorn's algorithm for a cloud with itself: the averaged update `f <- (f + T(f)) / 2`, which
+/// needs a fraction of the iterations and keeps both potentials equal.
+pub(crate) fn solve_self(
+    kernel: &mut dyn SelfKernel,
+    a: &[f64],
+    start: &[f64],
+    run: Run,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let mut f = vec![0.0; kernel.rows()];
+    in_pool(|| {
+        kernel.start(start)?;
+        let mut iterations = 0;
+        let begun = Instant::now();
+        let stop = loop {
+            let error = kernel.update(a).map_err(|e| at_iteration(e, iterations + 1))?;
+            iterations += 1;
+            let mut value = || {
+                kernel.potential(&mut f);
+                run.epsilon * 2.0 * dot(a, &f)
+            };
+            let mut progress = Progress {
+                term: run.term,
+                iteration: iterations,
+                marginal_error: error,
+                elapsed: begun.elapsed(),
+                value: &mut value,
+            };
+            if let Some(stop) = run.check(&mut progress, observer) {
+                break stop;
+            }
+        };
+        let marginal = kernel.marginal(a)?;
+        kernel.potential(&mut f);
+        Ok(Outcome { g: f.clone(), f, x: marginal, y: marginal, iterations, stop })
+    })
+}
+
+impl Run {
+    fn check(&self, progress: &mut Progress<'_>, observer: &mut dyn Observer) -> Option<Stop> {
+        let next = observer.observe(progress);
+        if progress.marginal_error < self.tolerance {
+            Some(Stop::Converged)
+        } else if next == Next::Stop {
+            Some(Stop::Requested)
+        } else if progress.iteration >= self.max_iterations {
+            Some(Stop::IterationLimit)
+        } else if self.time.is_some_and(|limit| progress.elapsed >= limit) {
+            Some(Stop::TimeLimit)
+        } else {
+            None
+        }
+    }
+}
+
+fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    rayon::join(work, || ()).0
+}
+
+fn at_iteration(error: Error, now: usize) -> Error {
+    match error {
+        Error::Breakdown { row, value, remedy, .. } => {
+            Error::Breakdown { iteration: now, row, value, remedy }
+        }
+        other => other,
+    }
+}
+
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
