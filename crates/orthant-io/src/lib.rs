@@ -1,1 +1,92 @@
-//! Point clouds from files.
+//! Point clouds from files: text tables, `NumPy` arrays, Parquet and PLY.
+//!
+//! [`read`] takes a path and chooses the format by the extension, or by the content if the
+//! extension says nothing:
+//!
+//! | extension | format |
+//! |---|---|
+//! | `.csv` `.tsv` `.txt` `.dat` | a table in text, with or without a header; the delimiter is found |
+//! | `.npy` | an array of points in rows, or of numbers |
+//! | `.npz` | an archive of arrays; `file.npz:key` chooses one |
+//! | `.parquet` `.pq` | a table; snappy, gzip, LZ4 or no compression |
+//! | `.ply` | the vertices of a mesh or scan, in text or binary |
+//!
+//! Any of them may be compressed once more as `.gz`, and `-` is the standard input.
+//!
+//! What comes out is finite: missing values are an error or drop their row, as
+//! [`ReadOptions::missing`] says, and infinite values are always an error. A bad file gives an
+//! [`Error`] of one line that names the place; no file, however broken, makes this crate panic.
+
+mod cloud;
+mod delimiter;
+mod error;
+mod format;
+mod guard;
+mod npy_header;
+mod npz;
+mod number;
+mod numpy;
+mod options;
+mod parquet;
+mod ply;
+mod records;
+mod screen;
+mod select;
+mod source;
+mod text;
+mod write;
+
+pub use cloud::{Cloud, Values};
+pub use error::{Column, Error, Place};
+pub use options::{Missing, ReadOptions};
+pub use write::write_atomic;
+
+use std::io::{self, Read};
+
+use source::{Raw, Spec};
+
+/// Reads a point cloud from a file, from `file.npz:key`, or from the standard input if `spec` is
+/// `-`.
+///
+/// ```
+/// use orthant_io::{ReadOptions, Values, read};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("cities.csv");
+/// # let path = path.to_str().unwrap();
+/// std::fs::write(path, "city,lat,lon,people\nOslo,59.9,10.7,709000\nRome,41.9,12.5,2750000\n")?;
+///
+/// let mut options = ReadOptions::default();
+/// options.columns = Some(vec!["lat".into(), "lon".into()]);
+/// options.weights = Some("people".into());
+/// let cloud = read(path, &options)?;
+///
+/// assert_eq!((cloud.len(), cloud.dim), (2, 2));
+/// assert_eq!(cloud.values, Values::F64(vec![59.9, 10.7, 41.9, 12.5]));
+/// assert_eq!(cloud.weights, Some(vec![709_000.0, 2_750_000.0]));
+///
+/// // Without columns all are read, and a city is not a number.
+/// let error = read(path, &ReadOptions::default()).unwrap_err();
+/// assert!(error.to_string().contains(r#"row 1 (line 2), column "city": cannot read "Oslo""#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read(spec: &str, options: &ReadOptions) -> Result<Cloud, Error> {
+    if spec == "-" {
+        return read_from(spec, io::stdin().lock(), options);
+    }
+    let spec = Spec::of_file(spec);
+    source::decode(&spec, Raw::open(&spec)?, options)
+}
+
+/// Reads a point cloud from a reader.
+///
+/// The name stands in messages, and its extension chooses the format; for `-` the content does.
+/// As with [`read`], a name such as `file.npz:key` chooses an array.
+pub fn read_from(name: &str, reader: impl Read, options: &ReadOptions) -> Result<Cloud, Error> {
+    source::decode(&Spec::of_name(name), Raw::Stream(Box::new(reader)), options)
+}
+
+/// Reads a point cloud from bytes; the name is used as in [`read_from`].
+pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Cloud, Error> {
+    read_from(name, bytes, options)
+}

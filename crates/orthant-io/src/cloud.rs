@@ -1,0 +1,55 @@
+//! A point cloud as it comes out of a file.
+
+/// Coordinates, point after point: the coordinates of one point are next to each other.
+///
+/// Files of 32-bit floats stay so; everything else becomes 64-bit floats.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// 32-bit coordinates.
+    F32(Vec<f32>),
+    /// 64-bit coordinates.
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// The number of coordinates: points times dimensions.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::F32(values) => values.len(),
+            Values::F64(values) => values.len(),
+        }
+    }
+
+    /// Whether there are no coordinates.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A point cloud: finite coordinates, at least one point and at least one dimension.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Cloud {
+    /// The coordinates, point after point.
+    pub values: Values,
+    /// The number of coordinates of a point.
+    pub dim: usize,
+    /// One finite weight per point, if weights were asked for; of any sign and sum.
+    pub weights: Option<Vec<f64>>,
+    /// The names of the coordinate columns, if the file names them.
+    pub columns: Option<Vec<String>>,
+    /// The number of rows skipped because of a missing value.
+    pub dropped: usize,
+}
+
+impl Cloud {
+    /// The number of points.
+    pub fn len(&self) -> usize {
+        self.values.len().checked_div(self.dim).unwrap_or(0)
+    }
+
+    /// Whether there are no points. Never the case for a cloud that was read from a file.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,402 @@
+//! What can go wrong with a file, in one line each.
+
+use std::fmt;
+use std::io;
+
+/// A column of a file, by its name if it has one, otherwise by its position counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Column {
+    /// The name in the header of the file.
+    Name(String),
+    /// The position, counted from 1.
+    Position(usize),
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Column::Name(name) => write!(f, "column {}", quote(name)),
+            Column::Position(position) => write!(f, "column {position}"),
+        }
+    }
+}
+
+/// Where a value stands in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The data row, counted from 1; a header, comments and blank lines are not rows.
+    pub row: u64,
+    /// The line of a text file, counted from 1.
+    pub line: Option<u64>,
+    /// The column of the file.
+    pub column: Column,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", Row(self.row, self.line), self.column)
+    }
+}
+
+/// `row 3 (line 5)`, or `row 3` where a file has no lines.
+struct Row(u64, Option<u64>);
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Some(line) => write!(f, "row {} (line {line})", self.0),
+            None => write!(f, "row {}", self.0),
+        }
+    }
+}
+
+/// Why a file could not be read or written.
+///
+/// The message of every variant is one line that says what was found, where, and what to do about
+/// it. It names the options of the `orthant` command: `--columns` is [`ReadOptions::columns`],
+/// `--weights` is [`ReadOptions::weights`] and `--missing` is [`ReadOptions::missing`].
+///
+/// [`ReadOptions::columns`]: crate::ReadOptions::columns
+/// [`ReadOptions::weights`]: crate::ReadOptions::weights
+/// [`ReadOptions::missing`]: crate::ReadOptions::missing
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such file.
+    #[error("{path}: no such file")]
+    NotFound {
+        /// The file.
+        path: String,
+    },
+
+    /// The path is a directory.
+    #[error("{path}: this is a directory; give a file")]
+    Directory {
+        /// The directory.
+        path: String,
+    },
+
+    /// The operating system refused to read the file.
+    #[error("{path}: cannot read the file: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// The file could not be written; nothing was left behind.
+    #[error("{path}: cannot write the file: {source}")]
+    Write {
+        /// The file.
+        path: String,
+        /// The reason.
+        source: io::Error,
+    },
+
+    /// The file holds no bytes.
+    #[error("{path}: the file is empty")]
+    Empty {
+        /// The file.
+        path: String,
+    },
+
+    /// The file is well formed and holds no rows.
+    #[error("{path}: no rows of data{}", if *.header { "; the only line is the header" } else { "" })]
+    NoRows {
+        /// The file.
+        path: String,
+        /// There is a header and nothing after it.
+        header: bool,
+    },
+
+    /// All rows have a missing value and were dropped.
+    #[error(
+        "{path}: no rows are left: each of the {dropped} rows has a missing value; leave out the \
+         columns with gaps using --columns"
+    )]
+    AllDropped {
+        /// The file.
+        path: String,
+        /// The number of rows dropped.
+        dropped: usize,
+    },
+
+    /// The content is not what the name of the file says.
+    #[error("{path}: expected {expected}, but the content is {found}")]
+    Foreign {
+        /// The file.
+        path: String,
+        /// The format the name stands for.
+        expected: String,
+        /// What the content looks like.
+        found: String,
+    },
+
+    /// The file ends too early.
+    #[error("{path}: the file is truncated: {detail}; get a complete copy")]
+    Truncated {
+        /// The file.
+        path: String,
+        /// What is missing.
+        detail: String,
+    },
+
+    /// The file breaks the rules of its format.
+    #[error("{path}: not a valid {format} file: {detail}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// The name of the format.
+        format: &'static str,
+        /// What is wrong.
+        detail: String,
+    },
+
+    /// The file is valid, and something in it is not supported.
+    #[error("{path}: {what} is not supported; {remedy}")]
+    Unsupported {
+        /// The file.
+        path: String,
+        /// The thing that is not supported.
+        what: String,
+        /// What to do instead.
+        remedy: String,
+    },
+
+    /// A field of a text file is neither a number nor a missing value.
+    #[error("{path}: {place}: cannot read {} as a number; {}", quote(.value), number_remedy(.value))]
+    NotANumber {
+        /// The file.
+        path: String,
+        /// The place of the field.
+        place: Place,
+        /// The text of the field.
+        value: String,
+    },
+
+    /// A value is missing, and missing values are not to be dropped.
+    #[error(
+        "{path}: {place}: the value is missing ({}); use --missing drop to skip such rows",
+        if .value.is_empty() { "empty".to_owned() } else { shorten(.value, VALUE) }
+    )]
+    MissingValue {
+        /// The file.
+        path: String,
+        /// The place of the value.
+        place: Place,
+        /// The marker in the file: empty, `NaN`, `null` and so on.
+        value: String,
+    },
+
+    /// A value is infinite, or too large for a 64-bit float.
+    #[error(
+        "{path}: {place}: {} is not finite; remove the row or replace the value",
+        shorten(.value, VALUE)
+    )]
+    Infinite {
+        /// The file.
+        path: String,
+        /// The place of the value.
+        place: Place,
+        /// The value as it stands in the file.
+        value: String,
+    },
+
+    /// A row of a text file has more or fewer fields than the first line.
+    #[error(
+        "{path}: {} has {}, but the first line has {expected}; every row needs the same number of fields",
+        Row(*.row, *.line), count(*.found, "field")
+    )]
+    Ragged {
+        /// The file.
+        path: String,
+        /// The data row, counted from 1.
+        row: u64,
+        /// The line of the file, counted from 1.
+        line: Option<u64>,
+        /// The number of fields in the first line.
+        expected: usize,
+        /// The number of fields in this row.
+        found: usize,
+    },
+
+    /// There is no column of this name or position.
+    #[error("{path}: no column {}; {}", quote(.column), available(.names.as_deref(), *.count))]
+    UnknownColumn {
+        /// The file.
+        path: String,
+        /// The column as it was asked for.
+        column: String,
+        /// The names of the columns, if they have names.
+        names: Option<Vec<String>>,
+        /// The number of columns.
+        count: usize,
+    },
+
+    /// Two columns have this name.
+    #[error("{path}: several columns are named {}; select by position, counted from 1", quote(.column))]
+    AmbiguousColumn {
+        /// The file.
+        path: String,
+        /// The name.
+        column: String,
+    },
+
+    /// A column is selected twice, or as a coordinate and as the weights.
+    #[error("{path}: {column} is selected twice; name each column once in --columns and --weights")]
+    DuplicateColumn {
+        /// The file.
+        path: String,
+        /// The column.
+        column: Column,
+    },
+
+    /// A column of a text file has no name while others have one: most likely a row index.
+    #[error(
+        "{path}: column {position} has no name and may be a row index; say which columns are \
+         coordinates with --columns"
+    )]
+    UnnamedColumn {
+        /// The file.
+        path: String,
+        /// The position of the column, counted from 1.
+        position: usize,
+    },
+
+    /// Nothing is left to be a coordinate.
+    #[error("{path}: no columns are left for the coordinates; select at least one with --columns")]
+    NoColumns {
+        /// The file.
+        path: String,
+    },
+
+    /// A column that was selected holds something other than numbers.
+    #[error(
+        "{path}: {column} holds {kind}, not numbers; select the numeric columns with --columns"
+    )]
+    NotNumeric {
+        /// The file.
+        path: String,
+        /// The column.
+        column: Column,
+        /// The type in the file.
+        kind: String,
+    },
+
+    /// An array of weights has another length than the cloud has points.
+    #[error("{path}: {} has {}, but there are {points} points; they must agree", quote(.weights), count(*.found, "weight"))]
+    WeightsLength {
+        /// The file.
+        path: String,
+        /// The name of the array of weights.
+        weights: String,
+        /// The length of that array.
+        found: usize,
+        /// The number of points.
+        points: usize,
+    },
+
+    /// An archive holds several arrays, and none was chosen.
+    #[error("{path}: the file holds several arrays; choose one of {} as {path}:NAME", list(.keys))]
+    ChooseKey {
+        /// The file.
+        path: String,
+        /// The names of the arrays.
+        keys: Vec<String>,
+    },
+
+    /// An archive does not hold the array that was chosen.
+    #[error("{path}: no array {}; {}", quote(.key), if .keys.is_empty() { "the file holds none".to_owned() } else { format!("the file holds {}", list(.keys)) })]
+    UnknownKey {
+        /// The file.
+        path: String,
+        /// The name asked for.
+        key: String,
+        /// The names of the arrays in the file.
+        keys: Vec<String>,
+    },
+}
+
+impl Error {
+    /// An error of reading: the end of the data where more was due means a truncated file.
+    pub(crate) fn read(path: &str, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Error::NotFound { path },
+            io::ErrorKind::IsADirectory => Error::Directory { path },
+            io::ErrorKind::UnexpectedEof => Error::Truncated {
+                path,
+                detail: "the data end too early".to_owned(),
+            },
+            // The decoders of gzip and zip report corrupt data in these two ways.
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Error::Malformed {
+                path,
+                format: "compressed",
+                detail: one_line(&source.to_string()),
+            },
+            _ => Error::Read { path, source },
+        }
+    }
+}
+
+/// As many characters of a value as a message shows.
+const VALUE: usize = 40;
+
+/// Text from a file in quotes: on one line and not longer than a terminal is wide.
+pub(crate) fn quote(text: &str) -> String {
+    format!("\"{}\"", shorten(text, VALUE))
+}
+
+/// A foreign message made fit for one line.
+pub(crate) fn one_line(text: &str) -> String {
+    shorten(text.trim(), 200)
+}
+
+fn shorten(text: &str, limit: usize) -> String {
+    let mut short = String::new();
+    for (i, c) in text.chars().enumerate() {
+        if i == limit {
+            short.push('…');
+            break;
+        }
+        if c.is_control() {
+            short.extend(c.escape_default());
+        } else {
+            short.push(c);
+        }
+    }
+    short
+}
+
+fn count(n: usize, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {noun}{plural}")
+}
+
+/// The first few names, in quotes.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| quote(name)).collect();
+    let shown = shown.join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn available(names: Option<&[String]>, columns: usize) -> String {
+    match names {
+        Some(names) => format!("the columns are {}", list(names)),
+        None if columns == 1 => "the one column has no name; it is column 1".to_owned(),
+        None => format!("the columns have no names; give positions from 1 to {columns}"),
+    }
+}
+
+fn number_remedy(value: &str) -> &'static str {
+    if value.contains(',') && value.replace(',', ".").trim().parse::<f64>().is_ok() {
+        "write decimals with a point"
+    } else {
+        "correct it, or select the numeric columns with --columns"
+    }
+}

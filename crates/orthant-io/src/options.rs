@@ -1,0 +1,26 @@
+//! What to read from a file.
+
+/// What to do with a row that has a missing value: an empty field, `NA`, `NaN`, `null` and the like.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// Refuse the file, naming the place.
+    #[default]
+    Error,
+    /// Skip the row and count it in [`Cloud::dropped`](crate::Cloud::dropped).
+    Drop,
+}
+
+/// Which columns to read, and how.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// The coordinates, in this order: names, positions counted from 1, or ranges of either such
+    /// as `2-4` and `lat-lon`. A name wins over a position, and a position over a range.
+    ///
+    /// Without it: all columns but the weights; of PLY files `x`, `y` and `z`.
+    pub columns: Option<Vec<String>>,
+    /// The column of weights, by name or position, or another array of the same `.npz` file.
+    pub weights: Option<String>,
+    /// What to do with missing values.
+    pub missing: Missing,
+}
