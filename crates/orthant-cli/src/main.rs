@@ -1,2 +1,5 @@
 //! The `orthant` command.
-fn main() {}
+mod bench;
+fn main() {
+    bench::run().unwrap();
+}

@@ -1,5 +1,6 @@
 //! Optimal transport in linear time.
 
+pub mod bench;
 mod error;
 pub mod features;
 mod frame;

@@ -64,28 +64,30 @@ impl Affine {
         assert_eq!(stride, self.bias.len(), "the stride of features is their padded number");
         let dim = self.dim();
         let mut tile = [0.0; ROWS * TILE];
+        let mut constant = [0.0; ROWS];
         for (g, group) in out.chunks_mut(ROWS * stride).enumerate() {
             let start = first + g * ROWS;
-            for (i, row) in group.chunks_exact_mut(stride).enumerate() {
+            let rows = group.len() / stride;
+            for (i, constant) in constant[..rows].iter_mut().enumerate() {
                 let mut norm = 0.0;
                 for c in (0..dim).step_by(TILE) {
                     let x = &mut tile[..TILE.min(dim - c)];
                     self.frame.copy_coordinates(points, start + i, c, x);
                     norm += x.iter().map(|x| x * x).sum::<f64>();
                 }
-                let constant = self.square * norm;
-                for (l, b) in row.iter_mut().zip(&self.bias) {
-                    *l = b + constant;
-                }
+                *constant = self.square * norm;
             }
-            let rows = group.len() / stride;
             for c in (0..dim).step_by(TILE) {
                 let width = TILE.min(dim - c);
                 for (i, x) in tile.chunks_exact_mut(width).take(rows).enumerate() {
                     self.frame.copy_coordinates(points, start + i, c, x);
                 }
                 let matrix = &self.matrix[c * stride..(c + width) * stride];
-                simd::affine(&tile[..rows * width], width, matrix, group);
+                let from = match c {
+                    0 => simd::Start::Bias { bias: &self.bias, constant: &constant },
+                    _ => simd::Start::Out,
+                };
+                simd::affine(&tile[..rows * width], width, matrix, from, group);
             }
         }
     }

@@ -108,7 +108,7 @@ impl FeatureMap for ArcCosine {
                 let width = TILE.min(self.dim - c);
                 points.copy_coordinates(first + i, c, &mut tile[..width]);
                 let anchors = &self.anchors[c * stride..(c + width) * stride];
-                simd::affine(&tile[..width], width, anchors, row);
+                simd::affine(&tile[..width], width, anchors, simd::Start::Out, row);
             }
             for (l, b) in row[..self.rank - 1].iter_mut().zip(&self.bias) {
                 *l = match (*l > 0.0, self.order) {

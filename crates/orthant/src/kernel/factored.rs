@@ -20,6 +20,11 @@ impl<S: Side> Factored<S> {
         assert_eq!(rank, y.rank(), "both sides have the same rank");
         Factored { x, y, z_message: vec![0.0; rank], y_message: vec![0.0; rank] }
     }
+
+    /// The two sides, the message to the first and the one to the second.
+    pub(crate) fn parts(&mut self) -> (&mut S, &mut S, &mut [f64], &mut [f64]) {
+        (&mut self.x, &mut self.y, &mut self.z_message, &mut self.y_message)
+    }
 }
 
 /// Makes sure that `side` can work with the message that `sender` sent.

@@ -87,6 +87,7 @@ impl LogPass {
         )
             .into_par_iter()
             .enumerate()
+            .with_max_len(1)
             .for_each(|(c, (mut share, logs, own, sums, most, error))| {
                 let first = c * chunk;
                 let mut accumulators = Chunk { first, sums, most, error };

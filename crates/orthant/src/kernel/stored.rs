@@ -26,7 +26,7 @@ use super::partition::BLOCK;
 use super::recomputed::fill_lost;
 use super::{Builds, Local, LogPass, LogRows, Partition, Reduce, Side};
 use crate::error::{Error, Result};
-use crate::simd::{self, Float};
+use crate::simd::{self, Aligned, Float};
 
 /// Stored features of one cloud. See the [module](self).
 pub(crate) struct Stored<'a, T> {
@@ -34,7 +34,7 @@ pub(crate) struct Stored<'a, T> {
     partition: Partition,
     pass: LogPass,
     /// `A`, `rows x stride`; empty until the first message.
-    features: Vec<T>,
+    features: Aligned<T>,
     /// `s_i`.
     scale: Vec<f64>,
     /// `u_i e^{s_i}`, or its logarithm where `logs` is set.
@@ -43,9 +43,9 @@ pub(crate) struct Stored<'a, T> {
     /// `z0`, padded.
     reference: Vec<f64>,
     /// `w`, padded.
-    w: Vec<T>,
+    w: Aligned<T>,
     /// For each chunk: sums of a block in storage precision, sums in double precision, the error.
-    block: Vec<T>,
+    block: Aligned<T>,
     sums: Vec<f64>,
     errors: Vec<f64>,
     total: Vec<f64>,
@@ -65,13 +65,13 @@ impl<'a, T: Float> Stored<'a, T> {
         Stored {
             partition,
             pass,
-            features: Vec::new(),
+            features: Aligned::zeros(0),
             scale: vec![0.0; rows],
             factors: vec![f64::NEG_INFINITY; rows],
             logs: true,
             reference: vec![0.0; stride],
-            w: vec![T::ZERO; stride],
-            block: vec![T::ZERO; chunks * stride],
+            w: Aligned::zeros(stride),
+            block: Aligned::zeros(chunks * stride),
             sums: vec![0.0; chunks * stride],
             errors: vec![0.0; chunks],
             total: vec![0.0; stride],
@@ -109,6 +109,8 @@ impl<'a, T: Float> Stored<'a, T> {
             self.errors.par_iter_mut(),
         )
             .into_par_iter()
+            // Every chunk is up for grabs: two threads end together.
+            .with_max_len(1)
             .for_each(|(features, factors, a, block, sums, error)| {
                 sums.fill(0.0);
                 *error = 0.0;
@@ -184,6 +186,7 @@ impl<'a, T: Float> Stored<'a, T> {
             )
                 .into_par_iter()
                 .enumerate()
+                .with_max_len(1)
                 .for_each(|(c, (features, factors, sums, row))| {
                     for (i, (feature, factor)) in
                         features.chunks_exact(stride).zip(factors).enumerate()
@@ -204,6 +207,11 @@ impl<'a, T: Float> Stored<'a, T> {
             }
         }
         out
+    }
+
+    /// `A`, row-major.
+    pub(crate) fn features(&self) -> &[T] {
+        &self.features
     }
 
     /// `z0`, padded.
@@ -237,7 +245,7 @@ impl<T: Float> Side for Stored<'_, T> {
         let begun = Instant::now();
         let stride = self.pass.stride();
         if self.features.is_empty() {
-            self.features = vec![T::ZERO; self.scale.len() * stride];
+            self.features = Aligned::zeros(self.scale.len() * stride);
         }
         self.reference[..z.len()].copy_from_slice(z);
         // The factors as logarithms, so that the change of scale cannot overflow.

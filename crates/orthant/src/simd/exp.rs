@@ -1,6 +1,8 @@
 //! Exponentials of whole rows, and the sums of exponentials that stable arithmetic is made of.
 
-use super::{Float, LANES, Op, chunks, chunks_mut, dispatch};
+use pulp::{Simd, WithSimd};
+
+use super::{Float, dispatch, fused};
 
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// ln 2 in two parts: the product of the first with a whole number below 2^11 is exact.
@@ -8,6 +10,25 @@ const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fefa_3800);
 const LN2_LOW: f64 = f64::from_bits(0x3d2e_f357_93c7_6730);
 /// Adding it rounds to a whole number, which then stands in the lowest bits.
 const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
+
+/// Multiplication and addition, fused if `FMA`.
+trait Fma {
+    fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
+}
+
+impl Fma for f32 {
+    #[inline(always)]
+    fn fma<const FMA: bool>(self, b: f32, c: f32) -> f32 {
+        if FMA { self.mul_add(b, c) } else { self * b + c }
+    }
+}
+
+impl Fma for f64 {
+    #[inline(always)]
+    fn fma<const FMA: bool>(self, b: f64, c: f64) -> f64 {
+        if FMA { self.mul_add(b, c) } else { self * b + c }
+    }
+}
 
 /// `exp(x)` to 2 units in the last place, for `-708 < x < 709`.
 ///
@@ -46,18 +67,16 @@ pub(super) fn exp_f64<const FMA: bool>(x: f64) -> f64 {
     p * f64::from_bits((shifted.to_bits() << 52).wrapping_add(1023 << 52))
 }
 
-/// `exp(x)` in single precision for `x <= 0`, zero below the flush limit. The argument comes in
-/// double precision, because that is where it is computed.
+/// `exp(x)` in single precision for `x <= 0`, zero below the flush limit.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
-pub(super) fn exp_f32<const FMA: bool>(x: f64) -> f32 {
+#[expect(clippy::cast_possible_truncation, reason = "a constant")]
+pub(super) fn exp_f32<const FMA: bool>(x: f32) -> f32 {
     const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     #[expect(clippy::excessive_precision, reason = "coefficients of a fit")]
     const Q: [f32; 5] =
         [0.5, 0.16666576989698776, 0.041666554617204574, 0.0083631790527225774, 0.0013926183587713495];
-    let x = x as f32;
     let shifted = x.fma::<FMA>(std::f32::consts::LOG2_E, SHIFT);
     let k = shifted - SHIFT;
     let r = k.fma::<FMA>(-LN2_LOW, k.fma::<FMA>(-LN2_HIGH, x));
@@ -82,16 +101,30 @@ struct ExpRow<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Float> Op for ExpRow<'_, T> {
+impl<T: Float> WithSimd for ExpRow<'_, T> {
     type Output = ();
     #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        if fused::<S>() { self.run::<true>() } else { self.run::<false>() }
+    }
+}
+
+impl<T: Float> ExpRow<'_, T> {
+    #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let scale = self.scale;
-        for ((l, z), o) in
-            chunks(self.logs).iter().zip(chunks(self.reference)).zip(chunks_mut(self.out))
+        // The arguments are computed in double precision; in tiles, so that either loop is about one
+        // type and fills whole vectors.
+        const TILE: usize = 64;
+        let mut arguments = [T::ZERO; TILE];
+        for ((out, logs), reference) in
+            self.out.chunks_mut(TILE).zip(self.logs.chunks(TILE)).zip(self.reference.chunks(TILE))
         {
-            for i in 0..LANES {
-                o[i] = T::exp_nonpositive::<FMA>(l[i] + z[i] - scale);
+            let arguments = &mut arguments[..out.len()];
+            for ((t, l), z) in arguments.iter_mut().zip(logs).zip(reference) {
+                *t = T::from_f64(l + z - self.scale);
+            }
+            for (o, t) in out.iter_mut().zip(arguments) {
+                *o = T::exp_nonpositive::<FMA>(*t);
             }
         }
     }
@@ -108,19 +141,25 @@ struct ExpSlice<'a> {
     scale: f64,
 }
 
-impl Op for ExpSlice<'_> {
+impl WithSimd for ExpSlice<'_> {
     type Output = f64;
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> f64 {
-        let scale = self.scale;
-        let mut sum = [0.0; LANES];
-        for (v, z) in chunks_mut(self.values).iter_mut().zip(chunks(self.reference)) {
-            for i in 0..LANES {
-                v[i] = f64::exp_nonpositive::<FMA>(v[i] + z[i] - scale);
-                sum[i] += v[i];
-            }
+    fn with_simd<S: Simd>(mut self, simd: S) -> f64 {
+        if fused::<S>() { self.run::<true>() } else { self.run::<false>() }
+        let mut sum = simd.splat_f64s(0.0);
+        for v in f64::vectors::<S>(self.values) {
+            sum = simd.add_f64s(sum, *v);
         }
-        sum.iter().sum()
+        simd.reduce_sum_f64s(sum)
+    }
+}
+
+impl ExpSlice<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(&mut self) {
+        for (v, z) in self.values.iter_mut().zip(self.reference) {
+            *v = f64::exp_nonpositive::<FMA>(*v + z - self.scale);
+        }
     }
 }
 
@@ -134,18 +173,23 @@ struct MaxSum<'a> {
     reference: &'a [f64],
 }
 
-impl Op for MaxSum<'_> {
+impl WithSimd for MaxSum<'_> {
     type Output = f64;
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> f64 {
-        let mut most = [f64::NEG_INFINITY; LANES];
-        for (l, z) in chunks(self.logs).iter().zip(chunks(self.reference)) {
-            for i in 0..LANES {
-                let t = l[i] + z[i];
-                most[i] = if t > most[i] { t } else { most[i] };
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let mut most = [simd.splat_f64s(f64::NEG_INFINITY); 4];
+        let (logs, logs_rest) = f64::vectors::<S>(self.logs).as_chunks::<4>();
+        let (reference, reference_rest) = f64::vectors::<S>(self.reference).as_chunks::<4>();
+        for (l, z) in logs.iter().zip(reference) {
+            for p in 0..4 {
+                most[p] = simd.max_f64s(most[p], simd.add_f64s(l[p], z[p]));
             }
         }
-        most.into_iter().fold(f64::NEG_INFINITY, f64::max)
+        for (l, z) in logs_rest.iter().zip(reference_rest) {
+            most[0] = simd.max_f64s(most[0], simd.add_f64s(*l, *z));
+        }
+        let [a, b, c, d] = most;
+        simd.reduce_max_f64s(simd.max_f64s(simd.max_f64s(a, b), simd.max_f64s(c, d)))
     }
 }
 
@@ -171,39 +215,44 @@ struct AddRows<'a> {
     shift: &'a [f64],
 }
 
-impl Op for AddRows<'_> {
+impl WithSimd for AddRows<'_> {
     type Output = ();
     #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        if fused::<S>() { self.run::<true>() } else { self.run::<false>() }
+    }
+}
+
+impl AddRows<'_> {
+    #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let stride = self.most.len() / LANES;
-        let logs = chunks(self.logs);
-        for (k, (most, sum)) in
-            chunks_mut(self.most).iter_mut().zip(chunks_mut(self.sum)).enumerate()
-        {
-            let old = *most;
-            for (i, &f) in self.shift.iter().enumerate() {
-                let row = &logs[i * stride + k];
-                for l in 0..LANES {
-                    let t = row[l] + f;
-                    most[l] = if t > most[l] { t } else { most[l] };
+        // Tiles of columns, so that the maxima and sums of a tile stay in registers or nearby.
+        const TILE: usize = 64;
+        let stride = self.most.len();
+        let mut top = [0.0; TILE];
+        for start in (0..stride).step_by(TILE) {
+            let columns = start..stride.min(start + TILE);
+            let (most, sum) = (&mut self.most[columns.clone()], &mut self.sum[columns.clone()]);
+            let top = &mut top[..columns.len()];
+            top.copy_from_slice(most);
+            for (row, &f) in self.logs.chunks_exact(stride).zip(self.shift) {
+                for (t, l) in top.iter_mut().zip(&row[columns.clone()]) {
+                    let term = l + f;
+                    *t = if term > *t { term } else { *t };
                 }
             }
-            // A column of zeros only has no largest term; any finite one will do.
-            let mut top = *most;
-            for t in &mut top {
+            for ((s, m), t) in sum.iter_mut().zip(most).zip(&mut *top) {
+                let old = *m;
+                *m = *t;
+                // A column of zeros only has no largest term; any finite one will do.
                 *t = if *t == f64::NEG_INFINITY { 0.0 } else { *t };
+                *s *= f64::exp_nonpositive::<FMA>(old - *t);
             }
-            let mut s = *sum;
-            for l in 0..LANES {
-                s[l] *= f64::exp_nonpositive::<FMA>(old[l] - top[l]);
-            }
-            for (i, &f) in self.shift.iter().enumerate() {
-                let row = &logs[i * stride + k];
-                for l in 0..LANES {
-                    s[l] += f64::exp_nonpositive::<FMA>(row[l] + f - top[l]);
+            for (row, &f) in self.logs.chunks_exact(stride).zip(self.shift) {
+                for ((s, l), t) in sum.iter_mut().zip(&row[columns.clone()]).zip(&*top) {
+                    *s += f64::exp_nonpositive::<FMA>(l + f - t);
                 }
             }
-            *sum = s;
         }
     }
 }

@@ -1,16 +1,20 @@
 //! The hot kernels: the only code written for the machine and not for the reader.
 //!
-//! Every kernel is an ordinary Rust function over fixed-width chunks, compiled twice: once for the
-//! baseline instruction set and once with AVX2 and FMA (chosen at run time by [`pulp`]). The tests
-//! compare both with a plain scalar loop. Lengths are multiples of [`LANES`]; storage is padded.
+//! Kernels are generic over the instruction set, which [`pulp`] chooses at run time. Those with sums
+//! across a row use its vectors; those that treat every entry alike are plain loops, which the
+//! compiler turns into vectors once the instruction set is known. The tests compare all of them with
+//! scalar loops, on this machine's instruction set and on the baseline. Lengths are multiples of
+//! [`LANES`]; storage is padded.
 
 mod affine;
 mod exp;
 mod sweep;
 
-pub(crate) use affine::affine;
+pub(crate) use affine::{Start, affine};
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
 pub(crate) use sweep::{accumulate, dot, fused_block};
+
+use pulp::{Simd, WithSimd};
 
 /// Chunk of numbers that the kernels work on. Rows of features are padded to a multiple of it.
 pub(crate) const LANES: usize = 8;
@@ -20,46 +24,46 @@ pub(crate) fn padded(len: usize) -> usize {
     len.next_multiple_of(LANES)
 }
 
-/// Splits a padded slice into its chunks.
-#[inline(always)]
-fn chunks<T>(slice: &[T]) -> &[[T; LANES]] {
-    let (chunks, rest) = slice.as_chunks::<LANES>();
-    debug_assert!(rest.is_empty(), "a padded length");
-    chunks
+/// Zeros whose first lies at the start of a cache line: no vector of a padded row straddles two.
+#[derive(Debug)]
+pub(crate) struct Aligned<T> {
+    data: Vec<T>,
+    start: usize,
+    len: usize,
 }
 
-/// Splits a padded slice into its chunks.
-#[inline(always)]
-fn chunks_mut<T>(slice: &mut [T]) -> &mut [[T; LANES]] {
-    let (chunks, rest) = slice.as_chunks_mut::<LANES>();
-    debug_assert!(rest.is_empty(), "a padded length");
-    chunks
+impl<T: Float> Aligned<T> {
+    pub(crate) fn zeros(len: usize) -> Self {
+        const LINE: usize = 64;
+        let data = vec![T::ZERO; len + LINE / size_of::<T>()];
+        let start = data.as_ptr().align_offset(LINE);
+        Aligned { data, start, len }
+    }
 }
 
-/// A kernel that is compiled for several instruction sets.
-trait Op {
-    type Output;
+impl<T> std::ops::Deref for Aligned<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.data[self.start..self.start + self.len]
+    }
+}
 
-    /// `FMA`: the instruction set has fused multiply-add. Must be `#[inline(always)]`.
-    fn run<const FMA: bool>(self) -> Self::Output;
+impl<T> std::ops::DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data[self.start..self.start + self.len]
+    }
 }
 
 /// Runs a kernel with the best instruction set of this machine.
 #[inline]
-fn dispatch<O: Op>(op: O) -> O::Output {
-    struct Dispatch<O>(O);
-    impl<O: Op> pulp::WithSimd for Dispatch<O> {
-        type Output = O::Output;
-        #[inline(always)]
-        fn with_simd<S: pulp::Simd>(self, _: S) -> O::Output {
-            if S::F32_LANES >= 8 || cfg!(target_arch = "aarch64") {
-                self.0.run::<true>()
-            } else {
-                self.0.run::<false>()
-            }
-        }
-    }
-    pulp::Arch::new().dispatch(Dispatch(op))
+fn dispatch<O: WithSimd>(op: O) -> O::Output {
+    pulp::Arch::new().dispatch(op)
+}
+
+/// Whether plain loops may use fused multiply-add: where it is an instruction, not a function call.
+#[inline(always)]
+const fn fused<S: Simd>() -> bool {
+    S::F32_LANES >= 8 || cfg!(target_arch = "aarch64")
 }
 
 /// The two floating-point types that features can be stored in.
@@ -67,10 +71,25 @@ pub(crate) trait Float: Copy + Send + Sync + 'static {
     const ZERO: Self;
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
-    /// `self * b + c`, fused where the machine can.
-    fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
+
+    /// A vector of the instruction set `S`.
+    type Vector<S: Simd>: Copy;
+    /// A padded slice as vectors.
+    fn vectors<S: Simd>(slice: &[Self]) -> &[Self::Vector<S>];
+    /// A padded slice as vectors.
+    fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [Self::Vector<S>];
+    fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
+    /// `a * b + c`, fused where the machine can.
+    fn mul_add<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    fn add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     /// `exp(x)` for `x <= 0`, zero below [`Float::FLUSH`].
-    fn exp_nonpositive<const FMA: bool>(x: f64) -> Self;
+    fn exp_nonpositive<const FMA: bool>(x: Self) -> Self;
 
     /// Stored features below `exp(FLUSH)` of their row's largest become exactly zero: no subnormal
     /// numbers arise in the products.
@@ -94,12 +113,38 @@ impl Float for f32 {
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
+
+    type Vector<S: Simd> = S::f32s;
     #[inline(always)]
-    fn fma<const FMA: bool>(self, b: f32, c: f32) -> f32 {
-        if FMA { f32::mul_add(self, b, c) } else { self * b + c }
+    fn vectors<S: Simd>(slice: &[f32]) -> &[S::f32s] {
+        let (vectors, rest) = S::as_simd_f32s(slice);
+        debug_assert!(rest.is_empty(), "a padded length");
+        vectors
     }
     #[inline(always)]
-    fn exp_nonpositive<const FMA: bool>(x: f64) -> f32 {
+    fn vectors_mut<S: Simd>(slice: &mut [f32]) -> &mut [S::f32s] {
+        let (vectors, rest) = S::as_mut_simd_f32s(slice);
+        debug_assert!(rest.is_empty(), "a padded length");
+        vectors
+    }
+    #[inline(always)]
+    fn splat<S: Simd>(simd: S, x: f32) -> S::f32s {
+        simd.splat_f32s(x)
+    }
+    #[inline(always)]
+    fn mul_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
+        simd.mul_add_e_f32s(a, b, c)
+    }
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+        simd.add_f32s(a, b)
+    }
+    #[inline(always)]
+    fn sum<S: Simd>(simd: S, a: S::f32s) -> f32 {
+        simd.reduce_sum_f32s(a)
+    }
+    #[inline(always)]
+    fn exp_nonpositive<const FMA: bool>(x: f32) -> f32 {
         exp::exp_f32::<FMA>(x)
     }
 }
@@ -116,9 +161,35 @@ impl Float for f64 {
     fn to_f64(self) -> f64 {
         self
     }
+
+    type Vector<S: Simd> = S::f64s;
     #[inline(always)]
-    fn fma<const FMA: bool>(self, b: f64, c: f64) -> f64 {
-        if FMA { f64::mul_add(self, b, c) } else { self * b + c }
+    fn vectors<S: Simd>(slice: &[f64]) -> &[S::f64s] {
+        let (vectors, rest) = S::as_simd_f64s(slice);
+        debug_assert!(rest.is_empty(), "a padded length");
+        vectors
+    }
+    #[inline(always)]
+    fn vectors_mut<S: Simd>(slice: &mut [f64]) -> &mut [S::f64s] {
+        let (vectors, rest) = S::as_mut_simd_f64s(slice);
+        debug_assert!(rest.is_empty(), "a padded length");
+        vectors
+    }
+    #[inline(always)]
+    fn splat<S: Simd>(simd: S, x: f64) -> S::f64s {
+        simd.splat_f64s(x)
+    }
+    #[inline(always)]
+    fn mul_add<S: Simd>(simd: S, a: S::f64s, b: S::f64s, c: S::f64s) -> S::f64s {
+        simd.mul_add_e_f64s(a, b, c)
+    }
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> S::f64s {
+        simd.add_f64s(a, b)
+    }
+    #[inline(always)]
+    fn sum<S: Simd>(simd: S, a: S::f64s) -> f64 {
+        simd.reduce_sum_f64s(a)
     }
     #[inline(always)]
     fn exp_nonpositive<const FMA: bool>(x: f64) -> f64 {
@@ -126,8 +197,8 @@ impl Float for f64 {
     }
 }
 
-/// Runs a kernel as the baseline compilation has it, for the tests.
+/// Runs a kernel on the baseline instruction set, for the tests.
 #[cfg(test)]
-fn run_baseline<O: Op>(op: O) -> O::Output {
-    op.run::<false>()
+fn run_baseline<O: WithSimd>(op: O) -> O::Output {
+    op.with_simd(pulp::Scalar)
 }

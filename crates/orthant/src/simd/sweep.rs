@@ -1,10 +1,8 @@
 //! The fused pass of a Sinkhorn half-iteration over stored features.
 
-use super::{Float, LANES, Op, chunks, chunks_mut, dispatch};
+use pulp::{Simd, WithSimd};
 
-/// Rows that go through the pass together: each stays in the first-level cache between its inner
-/// product and its contribution to the sums.
-const GROUP: usize = 4;
+use super::{Float, dispatch, fused};
 
 /// One block of rows of `u_i = update(i, A_i . w)`, `sums_k += u_i A_ik`.
 ///
@@ -25,28 +23,29 @@ struct Fused<'a, T, U> {
     update: U,
 }
 
-impl<T: Float, U: FnMut(usize, f64) -> T> Op for Fused<'_, T, U> {
+impl<T: Float, U: FnMut(usize, f64) -> T> WithSimd for Fused<'_, T, U> {
     type Output = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Fused { features, w, sums, mut update } = self;
         let stride = w.len();
-        let rows = features.len() / stride;
-        let mut i = 0;
-        while i + GROUP <= rows {
-            let group: [&[T]; GROUP] =
-                std::array::from_fn(|r| &features[(i + r) * stride..(i + r + 1) * stride]);
-            let dots = dots::<FMA, T, GROUP>(group, w);
-            let factors = std::array::from_fn(|r| update(i + r, dots[r]));
-            add_rows::<FMA, T, GROUP>(group, factors, sums);
-            i += GROUP;
+        let mut rows = features.chunks_exact(stride);
+        let Some(mut row) = rows.next() else { return };
+        let mut factor = update(0, dot_row(simd, row, w));
+        if let Some(second) = rows.next() {
+            let (mut middle, mut product) = (second, dot_row(simd, second, w));
+            // While the inner product of one row is read from memory, the row before the last, which
+            // is in the cache, is added to the sums; the factor of the row between them has a whole
+            // loop's time to be ready. Memory is read in order and waits for nothing.
+            for (i, next) in rows.enumerate() {
+                let next_product = add_and_dot(simd, row, factor, sums, next, w);
+                factor = update(i + 1, product);
+                (row, middle, product) = (middle, next, next_product);
+            }
+            add_row(simd, row, factor, sums);
+            (row, factor) = (middle, update(features.len() / stride - 1, product));
         }
-        while i < rows {
-            let row = [&features[i * stride..(i + 1) * stride]];
-            let [s] = dots::<FMA, T, 1>(row, w);
-            add_rows::<FMA, T, 1>(row, [update(i, s)], sums);
-            i += 1;
-        }
+        add_row(simd, row, factor, sums);
     }
 }
 
@@ -60,12 +59,11 @@ struct Dot<'a, T> {
     w: &'a [T],
 }
 
-impl<T: Float> Op for Dot<'_, T> {
+impl<T: Float> WithSimd for Dot<'_, T> {
     type Output = f64;
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> f64 {
-        let [s] = dots::<FMA, T, 1>([self.row], self.w);
-        s
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        dot_row(simd, self.row, self.w)
     }
 }
 
@@ -80,55 +78,79 @@ struct Accumulate<'a, T> {
     sums: &'a mut [f64],
 }
 
-impl<T: Float> Op for Accumulate<'_, T> {
+impl<T: Float> WithSimd for Accumulate<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let factor = self.factor;
-        for (sum, row) in chunks_mut(self.sums).iter_mut().zip(chunks(self.row)) {
-            for l in 0..LANES {
-                sum[l] = row[l].to_f64().fma::<FMA>(factor, sum[l]);
+    fn with_simd<S: Simd>(self, _: S) {
+        let Accumulate { row, factor, sums } = self;
+        if fused::<S>() {
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum = x.to_f64().mul_add(factor, *sum);
+            }
+        } else {
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum += x.to_f64() * factor;
             }
         }
     }
 }
 
+/// Independent partial sums of an inner product, so that additions need not wait for each other.
+const PARTS: usize = 4;
+
 #[inline(always)]
-fn dots<const FMA: bool, T: Float, const R: usize>(rows: [&[T]; R], w: &[T]) -> [f64; R] {
-    let w = chunks(w);
-    // The same length for all, so that no bound is checked in the loop.
-    let rows = rows.map(|row| &chunks(row)[..w.len()]);
-    let mut acc = [[T::ZERO; LANES]; R];
-    for k in 0..w.len() {
-        for r in 0..R {
-            for l in 0..LANES {
-                acc[r][l] = rows[r][k][l].fma::<FMA>(w[k][l], acc[r][l]);
-            }
+fn dot_row<S: Simd, T: Float>(simd: S, row: &[T], w: &[T]) -> f64 {
+    let (row, w) = (T::vectors::<S>(row), T::vectors::<S>(w));
+    let mut acc = [T::splat(simd, T::ZERO); PARTS];
+    for (row, w) in row.chunks(PARTS).zip(w.chunks(PARTS)) {
+        for ((acc, row), w) in acc.iter_mut().zip(row).zip(w) {
+            *acc = T::mul_add(simd, *row, *w, *acc);
         }
     }
-    acc.map(|a| {
-        let a = a.map(T::to_f64);
-        ((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7]))
-    })
+    sum_parts::<S, T>(simd, acc)
 }
 
 #[inline(always)]
-fn add_rows<const FMA: bool, T: Float, const R: usize>(
-    rows: [&[T]; R],
-    factors: [T; R],
+fn add_row<S: Simd, T: Float>(simd: S, row: &[T], factor: T, sums: &mut [T]) {
+    let factor = T::splat(simd, factor);
+    for (sum, row) in T::vectors_mut::<S>(sums).iter_mut().zip(T::vectors::<S>(row)) {
+        *sum = T::mul_add(simd, *row, factor, *sum);
+    }
+}
+
+/// [`add_row`] of one row and [`dot_row`] of the next, in one loop.
+#[inline(always)]
+fn add_and_dot<S: Simd, T: Float>(
+    simd: S,
+    row: &[T],
+    factor: T,
     sums: &mut [T],
-) {
-    let sums = chunks_mut(sums);
-    let rows = rows.map(|row| &chunks(row)[..sums.len()]);
-    for k in 0..sums.len() {
-        let mut s = sums[k];
-        for r in 0..R {
-            for l in 0..LANES {
-                s[l] = rows[r][k][l].fma::<FMA>(factors[r], s[l]);
-            }
+    next: &[T],
+    w: &[T],
+) -> f64 {
+    let factor = T::splat(simd, factor);
+    let (row, row_rest) = T::vectors::<S>(row).as_chunks::<PARTS>();
+    let (sums, sums_rest) = T::vectors_mut::<S>(sums).as_chunks_mut::<PARTS>();
+    let (next, next_rest) = T::vectors::<S>(next).as_chunks::<PARTS>();
+    let (w, w_rest) = T::vectors::<S>(w).as_chunks::<PARTS>();
+    let mut acc = [T::splat(simd, T::ZERO); PARTS];
+    for (((row, sums), next), w) in row.iter().zip(sums).zip(next).zip(w) {
+        for p in 0..PARTS {
+            acc[p] = T::mul_add(simd, next[p], w[p], acc[p]);
+            sums[p] = T::mul_add(simd, row[p], factor, sums[p]);
         }
-        sums[k] = s;
     }
+    for (((row, sums), next), w) in row_rest.iter().zip(sums_rest).zip(next_rest).zip(w_rest) {
+        acc[0] = T::mul_add(simd, *next, *w, acc[0]);
+        *sums = T::mul_add(simd, *row, factor, *sums);
+    }
+    sum_parts::<S, T>(simd, acc)
+}
+
+#[inline(always)]
+fn sum_parts<S: Simd, T: Float>(simd: S, acc: [T::Vector<S>; PARTS]) -> f64 {
+    let [a, b, c, d] = acc;
+    T::sum(simd, T::add(simd, T::add(simd, a, b), T::add(simd, c, d))).to_f64()
 }
 
 #[cfg(test)]
