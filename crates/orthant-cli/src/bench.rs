@@ -1,89 +1,285 @@
 //! `orthant bench`: what this machine does, as ratios inside one run.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, ColMut, ColRef, MatRef, Par};
 use orthant::bench::{Storage, Sweep};
 use orthant::features::Gaussian;
-use orthant::{Measure, Points};
+use orthant::{Method, Options, Precision, rot};
 use rayon::prelude::*;
+use serde_json::{Value, json};
 
-fn cloud(n: usize, mean: f64, s: f64, seed: u64) -> Measure<'static> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
-    let v: Vec<f64> = (0..n * 2)
-        .map(|_| mean + s * ((-2.0 * (next() + 1e-300).ln()).sqrt() * (6.283185307 * next()).cos()))
-        .collect();
-    Measure::uniform(Points::new(v, 2).unwrap())
+use crate::args::{Bench, Suite};
+use crate::data;
+use crate::failure::Failure;
+use crate::output;
+
+/// Regularisation of all measurements, on the problem of the paper's Figure 1.
+const EPSILON: f64 = 0.5;
+/// Set in the process that measures the memory of a solve.
+const CHILD: &str = "ORTHANT_BENCH_MEMORY_CHILD";
+
+pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
+    if std::env::var_os(CHILD).is_some() {
+        return arguments.threads.run(|| memory_child(arguments.quick));
+    }
+    let wants = |suite| arguments.suite == Suite::All || arguments.suite == suite;
+    arguments.threads.run(|| {
+        let (sizes, repeats) = if arguments.quick {
+            (vec![(2_000, 104), (5_000, 600)], 5)
+        } else {
+            (vec![(20_000, 104), (20_000, 600), (100_000, 104), (100_000, 600)], 15)
+        };
+        for (n, rank) in sizes {
+            if wants(Suite::Sweep) {
+                sweep::<f32>(n, rank, repeats, "f32")?;
+                sweep::<f64>(n, rank, repeats, "f64")?;
+            }
+            if wants(Suite::Threads) && rank == 600 {
+                threads(n, rank, repeats)?;
+            }
+        }
+        if wants(Suite::Memory) {
+            memory(arguments)?;
+        }
+        if wants(Suite::Linear) {
+            linear(arguments.quick)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
-fn read(bytes: &[f32]) -> f32 {
-    bytes
+/// Prints one line.
+fn line(value: &Value) -> Result<(), Failure> {
+    output::to_stdout(|out| writeln!(out, "{value}"))
+}
+
+/// The best times of several pieces of work, done in turn so that all see the same machine.
+fn interleaved<const K: usize>(repeats: usize, mut work: impl FnMut(usize)) -> [f64; K] {
+    let mut best = [f64::INFINITY; K];
+    // One round to warm up.
+    for round in 0..=repeats {
+        for (k, best) in best.iter_mut().enumerate() {
+            let begun = Instant::now();
+            work(k);
+            let time = begun.elapsed().as_secs_f64();
+            if round > 0 {
+                *best = best.min(time);
+            }
+        }
+    }
+    best
+}
+
+/// Number formats of the benchmarks.
+trait Number: Storage + faer::traits::ComplexField + Copy {
+    const ONE: Self;
+}
+impl Number for f32 {
+    const ONE: f32 = 1.0;
+}
+impl Number for f64 {
+    const ONE: f64 = 1.0;
+}
+
+/// Reads every number once, with independent sums so that additions do not hold up the reading.
+fn read<T: Number>(numbers: &[T]) -> T {
+    let partial: Vec<T> = numbers
         .par_chunks(1 << 16)
-        .map(|c| {
-            let mut acc = [0f32; 64];
-            for x in c.as_chunks::<64>().0 {
-                for l in 0..64 {
-                    acc[l] += x[l];
+        .map(|chunk| {
+            let mut sums = [T::ONE; 64];
+            for part in chunk.as_chunks::<64>().0 {
+                for (sum, x) in sums.iter_mut().zip(part) {
+                    *sum = *sum + *x;
                 }
             }
-            acc.iter().sum::<f32>()
+            sums.into_iter().fold(T::ONE, |a, b| a + b)
         })
-        .sum()
+        .collect();
+    partial.into_iter().fold(T::ONE, |a, b| a + b)
 }
 
-fn best(mut f: impl FnMut()) -> f64 {
-    let mut b = f64::INFINITY;
-    for _ in 0..7 {
-        let t = Instant::now();
-        f();
-        b = b.min(t.elapsed().as_secs_f64());
-    }
-    b
+/// The iteration as four matrix-vector products: `K v = Xi (Zeta^T v)` and its mirror.
+struct Products<T> {
+    n: usize,
+    u: Vec<T>,
+    z: Vec<T>,
 }
 
-pub fn run() -> Result<()> {
-    let threads: usize = std::env::args().nth(1).map_or(2, |s| s.parse().unwrap());
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    for n in [1000usize, 20_000usize, 100_000] {
-        let r = 600;
-        let (mu, nu) = (cloud(n, 1.0, 1.0, 1), cloud(n, 0.0, 0.3, 2));
-        let t = Instant::now();
-        let map = Gaussian::paper(&mu, &nu, 0.5, r, 0, true)?;
-        println!("map {:?}", t.elapsed());
-        let t = Instant::now();
-        let mut s = Sweep::<f32>::new(&map, &mu, &nu)?;
-        println!("new {:?}", t.elapsed());
-        let (mut sweep, mut readt, mut build, mut gemv) = (f64::INFINITY, f64::INFINITY, f64::INFINITY, f64::INFINITY);
-        let stride = s.stride();
-        let mut z = vec![1f32; r];
-        let mut u = vec![1f32; n];
-        for _ in 0..3 {
-            sweep = sweep.min(best(|| { s.iterate().unwrap(); }));
-            build = build.min(best(|| s.build().unwrap()));
-            let [x, y] = s.features();
-            readt = readt.min(best(|| { black_box(read(x)); black_box(read(y)); }));
-            gemv = gemv.min(best(|| {
-                for f in [x, y] {
-                    let m = MatRef::from_row_major_slice_with_stride(f, n, r, stride);
-                    let par = Par::rayon(threads);
-                    matmul(ColMut::from_slice_mut(&mut u).as_mat_mut(), Accum::Replace, m, ColRef::from_slice(&z).as_mat(), 1.0, par);
-                    matmul(ColMut::from_slice_mut(&mut z).as_mat_mut(), Accum::Replace, m.transpose(), ColRef::from_slice(&u).as_mat(), 1.0, par);
-                    z.iter_mut().for_each(|z| *z = 1.0);
-                }
-            }));
+impl<T: Number> Products<T> {
+    fn iterate(&mut self, features: [&[T]; 2], stride: usize) {
+        let par = Par::rayon(rayon::current_num_threads());
+        for matrix in features {
+            let m = MatRef::from_row_major_slice(matrix, self.n, stride);
+            let (u, z) = (&mut self.u, &mut self.z);
+            matmul(
+                ColMut::from_slice_mut(u).as_mat_mut(),
+                Accum::Replace,
+                m,
+                ColRef::from_slice(z).as_mat(),
+                T::ONE,
+                par,
+            );
+            matmul(
+                ColMut::from_slice_mut(z).as_mat_mut(),
+                Accum::Replace,
+                m.transpose(),
+                ColRef::from_slice(u).as_mat(),
+                T::ONE,
+                par,
+            );
+            // Kept in range; costs nothing beside the products.
+            z.fill(T::ONE);
         }
-        let bytes = 2.0 * n as f64 * stride as f64 * 4.0;
-        println!("n {n} sweep {:.2} ms {:.1} GB/s; read {:.2} ms {:.1} GB/s ratio {:.2}; gemv {:.2} ms x{:.2}; build {:.2} ms = {:.2} sweeps",
-          sweep*1e3, bytes/sweep/1e9, readt*1e3, bytes/readt/1e9, readt/sweep, gemv*1e3, gemv/sweep, build*1e3, build/sweep);
     }
-    Ok(())
+}
+
+fn sweep<T: Number>(n: usize, rank: usize, repeats: usize, precision: &str) -> Result<(), Failure> {
+    let [x, y] = data::figure_1(n, 0);
+    let [mu, nu] = [data::uniform(&x, n)?, data::uniform(&y, n)?];
+    let map = Gaussian::paper(&mu, &nu, EPSILON, rank, 0, true)?;
+    let mut sweep = Sweep::<T>::new(&map, &mu, &nu)?;
+    let stride = sweep.stride();
+    let mut products = Products { n, u: vec![T::ONE; n], z: vec![T::ONE; stride] };
+    let mut failure = None;
+    let mut error = f64::NAN;
+    let [fused, plain, gemv, build] = interleaved(repeats, |k| match k {
+        0 => match sweep.iterate() {
+            Ok(e) => error = e,
+            Err(e) => failure = Some(e),
+        },
+        1 => sweep.features().iter().for_each(|f| {
+            black_box(read(f));
+        }),
+        2 => products.iterate(sweep.features(), stride),
+        _ => failure = sweep.build().err().or(failure.take()),
+    });
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    let bytes = (2 * n * stride * size_of::<T>()) as f64;
+    let entry = |bench: &str, time: f64| {
+        json!({
+            "bench": bench, "precision": precision, "n": n, "m": n, "rank": rank,
+            "threads": rayon::current_num_threads(), "seconds": time,
+            "ns_per_point": 1e9 * time / (2 * n) as f64, "gb_per_s": 1e-9 * bytes / time,
+            "ratio_to_read": plain / time, "speedup_over_gemv": gemv / time,
+        })
+    };
+    line(&entry("read", plain))?;
+    let mut fused_line = entry("sweep", fused);
+    fused_line["marginal_error"] = json!(error);
+    line(&fused_line)?;
+    let mut products_line = entry("four_products", gemv);
+    products_line["gb_per_s"] = json!(2e-9 * bytes / gemv);
+    line(&products_line)?;
+    let mut build_line = entry("features", build);
+    build_line["sweeps"] = json!(build / fused);
+    line(&build_line)
+}
+
+fn threads(n: usize, rank: usize, repeats: usize) -> Result<(), Failure> {
+    let [x, y] = data::figure_1(n, 0);
+    let [mu, nu] = [data::uniform(&x, n)?, data::uniform(&y, n)?];
+    let map = Gaussian::paper(&mu, &nu, EPSILON, rank, 0, true)?;
+    let mut sweep = Sweep::<f32>::new(&map, &mu, &nu)?;
+    let many = rayon::current_num_threads();
+    let pool = |threads| {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|e| Failure::Other(anyhow::Error::new(e)))
+    };
+    let pools = [pool(1)?, pool(many)?];
+    let mut failure = None;
+    let [one, all] = interleaved(repeats, |k| {
+        failure = pools[k].install(|| sweep.iterate()).err().or(failure.take());
+    });
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    line(&json!({
+        "bench": "threads", "precision": "f32", "n": n, "m": n, "rank": rank, "threads": many,
+        "seconds_one": one, "seconds": all, "speedup_over_one": one / all,
+    }))
+}
+
+/// Peak memory of a whole solve, in a process of its own.
+fn memory(arguments: &Bench) -> Result<(), Failure> {
+    let exe = std::env::current_exe()?;
+    let mut command = Command::new(exe);
+    command.args(["bench", "--suite", "memory"]).env(CHILD, "1");
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    let output = command.output()?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Failure::Other(anyhow::anyhow!("measuring memory: {text}")));
+    }
+    output::to_stdout(|out| out.write_all(&output.stdout))
+}
+
+fn memory_child(quick: bool) -> Result<ExitCode, Failure> {
+    let (n, rank) = if quick { (10_000, 200) } else { (100_000, 600) };
+    let [x, y] = data::figure_1(n, 0);
+    let [mu, nu] = [data::uniform(&x, n)?, data::uniform(&y, n)?];
+    let options = Options::builder(EPSILON)
+        .method(Method::gaussian())
+        .rank(rank)
+        .precision(Precision::F32)
+        .build()?;
+    let solution = rot(&mu, &nu, &options)?;
+    let Some(peak) = peak_memory() else {
+        return Err(Failure::Other(anyhow::anyhow!("this system does not tell the peak memory")));
+    };
+    let matrices = (2 * n * rank * 4) as f64;
+    line(&json!({
+        "bench": "memory", "precision": "f32", "n": n, "m": n, "rank": rank,
+        "peak_bytes": peak, "feature_bytes": matrices, "ratio_to_features": peak / matrices,
+        "marginal_error": solution.marginal_error_x,
+    }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Largest resident size of this process so far, in bytes.
+fn peak_memory() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024.0)
+}
+
+/// Growth of the time of a solve with the number of points.
+fn linear(quick: bool) -> Result<(), Failure> {
+    let (sizes, repeats) =
+        if quick { ([20_000, 200_000], 2) } else { ([200_000, 2_000_000], 3) };
+    let rank = 100;
+    let [x, y] = data::figure_1(sizes[1], 0);
+    let measures = |n: usize| -> orthant::Result<_> { Ok([data::uniform(&x, n)?, data::uniform(&y, n)?]) };
+    let clouds = [measures(sizes[0])?, measures(sizes[1])?];
+    let options = Options::builder(EPSILON)
+        .method(Method::gaussian())
+        .rank(rank)
+        .precision(Precision::F32)
+        .max_iterations(20)
+        .time_limit(Duration::from_secs(600))
+        .build()?;
+    let mut failure = None;
+    let mut iterations = [0; 2];
+    let times: [f64; 2] = interleaved(repeats, |k| match rot(&clouds[k][0], &clouds[k][1], &options) {
+        Ok(solution) => iterations[k] = solution.iterations,
+        Err(error) => failure = Some(error),
+    });
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    let exponent = (times[1] / times[0]).ln() / (sizes[1] as f64 / sizes[0] as f64).ln();
+    line(&json!({
+        "bench": "linear", "precision": "f32", "rank": rank, "n": sizes, "seconds": times,
+        "iterations": iterations, "exponent": exponent,
+    }))
 }

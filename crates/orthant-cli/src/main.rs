@@ -1,5 +1,58 @@
-//! The `orthant` command.
+//! The `orthant` command: optimal transport on files.
+
+mod args;
 mod bench;
-fn main() {
-    bench::run().unwrap();
+mod data;
+mod demo;
+mod failure;
+mod input;
+mod output;
+mod progress;
+mod solve;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("orthant: {failure:#}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Command::Rot(arguments) => solve::rot(&arguments),
+        Command::Divergence(arguments) => solve::divergence(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "orthant", &mut script);
+            output::to_stdout(|out| out.write_all(&script))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man { page } => {
+            let mut command = Cli::command();
+            // Sets the names under which subcommands are called.
+            command.build();
+            let page = match &page {
+                None => command,
+                Some(name) => command
+                    .find_subcommand(name)
+                    .ok_or_else(|| Failure::input(format!("{name}: no such subcommand; see orthant --help")))?
+                    .clone(),
+            };
+            output::to_stdout(|out| clap_mangen::Man::new(page).render(out))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
 }

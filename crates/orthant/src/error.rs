@@ -197,6 +197,15 @@ pub enum Error {
         remedy: &'static str,
     },
 
+    /// Something that is wrong with one of the clouds.
+    #[error("{cloud} cloud: {source}")]
+    InCloud {
+        /// Which.
+        cloud: Cloud,
+        /// What.
+        source: Box<Error>,
+    },
+
     /// A product with the kernel was not positive.
     #[error(
         "iteration {iteration}: the kernel product of point {row} is {value}, not a positive number{}",
@@ -216,6 +225,24 @@ pub enum Error {
 
 fn remedy_suffix(remedy: &str) -> String {
     if remedy.is_empty() { String::new() } else { format!("; {remedy}") }
+}
+
+/// One of the two clouds of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cloud {
+    /// The first.
+    X,
+    /// The second.
+    Y,
+}
+
+impl fmt::Display for Cloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cloud::X => "first",
+            Cloud::Y => "second",
+        })
+    }
 }
 
 /// Rows by columns.

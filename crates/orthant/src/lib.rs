@@ -13,7 +13,7 @@ mod sinkhorn;
 mod solution;
 pub mod theory;
 
-pub use error::{Error, Result, Shape};
+pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
 pub use options::{Cost, Features, Method, Options, OptionsBuilder, Precision};

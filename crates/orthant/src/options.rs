@@ -189,7 +189,7 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Stop each solve after this time. Default: none.
+    /// Stop after this time, features and all terms of a divergence included. Default: none.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options.time_limit = Some(limit);

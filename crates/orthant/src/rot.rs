@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result, Shape};
+use crate::error::{Cloud, Error, Result, Shape};
 use crate::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean};
 use crate::frame::Frame;
 use crate::kernel::{
@@ -128,13 +128,6 @@ impl std::fmt::Debug for Solver<'_, '_> {
     }
 }
 
-/// Which cloud.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cloud {
-    X,
-    Y,
-}
-
 /// Which points of a cloud: those of positive weight, or those of weight zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -168,6 +161,7 @@ struct Problem<'p> {
     reason: Option<String>,
     /// For features of the squared Euclidean cost: where to take that cost.
     frame: Option<Frame>,
+    begun: Instant,
     /// The time that it took to get here.
     prepared: Duration,
 }
@@ -210,7 +204,7 @@ impl<'p> Problem<'p> {
             _ => None,
         };
         let prepared = begun.elapsed();
-        let problem = Problem { mu, nu, options, ground, storage, reason, frame, prepared };
+        let problem = Problem { mu, nu, options, ground, storage, reason, frame, begun, prepared };
         problem.check_memory()?;
         Ok(problem)
     }
@@ -291,7 +285,10 @@ impl<'p> Problem<'p> {
         match &self.ground {
             Ground::Maps { maps, .. } => {
                 let map = &*maps[cloud as usize];
-                Ok(Box::new(Mapped::new(map, self.points(cloud, part))?))
+                let rows = Mapped::new(map, self.points(cloud, part)).map_err(|error| {
+                    Error::InCloud { cloud, source: Box::new(error) }
+                })?;
+                Ok(Box::new(rows))
             }
             Ground::Explicit(xi, zeta) => {
                 let matrix = if cloud == Cloud::X { *xi } else { *zeta };
@@ -371,7 +368,8 @@ impl<'p> Problem<'p> {
                 epsilon,
                 tolerance: self.options.tolerance,
                 max_iterations: self.options.max_iterations,
-                time: self.options.time_limit,
+                // All terms together; each does at least one iteration.
+                time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
             },
         };
         let solved = match (self.storage, self.options.precision) {

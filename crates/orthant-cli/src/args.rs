@@ -1,0 +1,285 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Optimal transport in linear time.
+///
+/// Compares two clouds of points: how far apart they are (regularised optimal transport and Sinkhorn
+/// divergences), with positive features, whose iterations cost r (n + m), or exactly.
+#[derive(Debug, Parser)]
+#[command(
+    name = "orthant",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:\n  \
+        orthant demo                              see it work, no files needed\n  \
+        orthant divergence before.csv after.csv   how far apart are two clouds?\n  \
+        orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n\n\
+        Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge within the limits (the\n\
+        result so far is printed), 1 anything else."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Regularised optimal transport (ROT) between two clouds
+    #[command(after_help = SOLVE_EXAMPLES_ROT)]
+    Rot(Solve),
+    /// Sinkhorn divergence of two clouds: zero if they are equal, positive if not
+    #[command(after_help = SOLVE_EXAMPLES_DIVERGENCE)]
+    Divergence(Solve),
+    /// The problem of the paper's Figure 1, solved with features and exactly; no files needed
+    Demo(Demo),
+    /// Measure this machine: JSON Lines with ratios to plain reading and to matrix-vector products
+    Bench(Bench),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  orthant completions bash > ~/.local/share/bash-completion/completions/orthant")]
+    Completions {
+        /// bash, elvish, fish, powershell or zsh
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page
+    #[command(after_help = "Examples:\n  orthant man > orthant.1 && man ./orthant.1\n  orthant man rot > orthant-rot.1")]
+    Man {
+        /// Of a subcommand [default: of orthant itself]
+        page: Option<String>,
+    },
+}
+
+const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
+    orthant rot x.csv y.csv                                 epsilon from the data, method by size\n  \
+    orthant rot x.csv y.csv --eps 0.1 --columns lon,lat --weights population\n  \
+    orthant rot x.npy y.npz:samples --method gaussian --rank 2000 --precision f32\n  \
+    zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
+    Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
+    standard input. JSON: value, value_kl, transport_cost, epsilon, n, m, dim, method, rank,\n\
+    converged, stop, iterations, marginal_error_x, marginal_error_y,\n\
+    seconds{read,features,solve,total}.";
+
+const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
+    orthant divergence x.csv y.csv                          epsilon from the data, method by size\n  \
+    orthant divergence x.csv y.csv --eps 0.1 --json | jq .value\n  \
+    orthant divergence x.csv y.csv --method online          exact, in linear memory\n\n\
+    S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2, with one kernel for its three terms. JSON as for\n\
+    rot, and the terms as cross, self_x, self_y, each such an object; value_kl equals value (the\n\
+    entropies cancel), transport_cost is combined like value.";
+
+/// What `rot` and `divergence` take.
+#[derive(Debug, Args)]
+pub(crate) struct Solve {
+    /// First cloud: a file, or - for standard input
+    pub(crate) x: String,
+    /// Second cloud: a file, or - for standard input
+    pub(crate) y: String,
+
+    /// Regularisation [default: 0.05 times the mean squared distance of the clouds; 1 for arccos and
+    /// linear]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    pub(crate) eps: Option<f64>,
+    /// How the kernel is applied
+    #[arg(long, value_enum, default_value_t = MethodName::Auto)]
+    pub(crate) method: MethodName,
+    /// Number of random features (gaussian, arccos)
+    #[arg(long, value_name = "R", default_value_t = 1000)]
+    pub(crate) rank: usize,
+    /// Seed of the random features
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Number format of stored features and kernels; sums across points are always in f64
+    #[arg(long, value_enum, default_value_t = PrecisionName::F64)]
+    pub(crate) precision: PrecisionName,
+
+    /// Stop when the L1 error of the marginal is below this
+    #[arg(long, value_name = "T", default_value_t = 1e-6, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
+    /// Stop after so many iterations
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) max_iter: usize,
+    /// Stop after this time: seconds, or with a unit (500ms, 30s, 5m, 2h)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) time_limit: Option<Duration>,
+
+    /// Columns that are coordinates: names or positions from 1, ranges as 2-5
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Reading files")]
+    pub(crate) columns: Option<Vec<String>>,
+    /// Column of weights, in both files (name or position); for .npz also another array
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading files")]
+    pub(crate) weights: Option<String>,
+    /// Column of weights of the first file only
+    #[arg(long, value_name = "COLUMN", conflicts_with = "weights", help_heading = "Reading files")]
+    pub(crate) weights_x: Option<String>,
+    /// Column of weights of the second file only
+    #[arg(long, value_name = "COLUMN", conflicts_with = "weights", help_heading = "Reading files")]
+    pub(crate) weights_y: Option<String>,
+    /// What to do with rows that have missing values
+    #[arg(long, value_enum, default_value_t = MissingName::Error, help_heading = "Reading files")]
+    pub(crate) missing: MissingName,
+
+    /// Gaussian features around the origin, as the paper has them, and not around the clouds
+    #[arg(long, help_heading = "Kernels")]
+    pub(crate) uncentred: bool,
+    /// Order of the arc-cosine kernel: 0, 1 or 2
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Kernels")]
+    pub(crate) order: u8,
+    /// Added to the arc-cosine kernel to keep it positive
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true, help_heading = "Kernels")]
+    pub(crate) kappa: f64,
+    /// Spread of the anchors of the arc-cosine kernel, at least 1
+    #[arg(long, default_value_t = 1.5, allow_negative_numbers = true, help_heading = "Kernels")]
+    pub(crate) sigma: f64,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the potentials of all points to a CSV file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// How many threads.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Threads {
+    /// Number of threads [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+impl Threads {
+    /// Runs `work` on that many threads.
+    pub(crate) fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> R {
+        match self.threads {
+            None => work(),
+            Some(n) => match rayon::ThreadPoolBuilder::new().num_threads(n.into()).build() {
+                Ok(pool) => pool.install(work),
+                // No more threads to be had: the results are the same on those there are.
+                Err(_) => work(),
+            },
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodName {
+    /// Exact while that is quick, Gaussian features beyond
+    Auto,
+    /// The paper's random features of the squared Euclidean cost, linear time
+    Gaussian,
+    /// Random features of the arc-cosine kernel, linear time
+    Arccos,
+    /// Cost -eps log x.y of positive coordinates, linear time
+    Linear,
+    /// Exact, squared Euclidean cost, the kernel stored
+    Dense,
+    /// Exact, squared Euclidean cost, the kernel recomputed: linear memory
+    Online,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionName {
+    /// Single precision: half the memory, twice the speed
+    F32,
+    /// Double precision
+    F64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MissingName {
+    /// Refuse the file
+    Error,
+    /// Skip such rows
+    Drop,
+}
+
+/// What `demo` takes.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Points of each cloud
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    pub(crate) points: u32,
+    /// Number of random features
+    #[arg(long, value_name = "R", default_value_t = 1000)]
+    pub(crate) rank: usize,
+    /// Seed of the clouds and of the features
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// What `bench` takes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    orthant bench                     everything, several minutes\n  \
+    orthant bench --quick             small sizes, some seconds\n  \
+    orthant bench --suite sweep | jq -c 'select(.bench == \"sweep\")'\n\n\
+    Every line is a JSON object. Times are the best of interleaved repetitions, in seconds; compare\n\
+    ratios inside one run, not times between runs.")]
+pub(crate) struct Bench {
+    /// Small sizes and few repetitions
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Which measurements
+    #[arg(long, value_enum, default_value_t = Suite::All)]
+    pub(crate) suite: Suite,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Suite {
+    /// All of them
+    All,
+    /// The fused pass against plain reading and matrix-vector products; storing features
+    Sweep,
+    /// One thread against several
+    Threads,
+    /// Peak memory of a solve against its feature matrices
+    Memory,
+    /// Growth of the time with the number of points
+    Linear,
+}
+
+/// A time such as `30`, `1.5`, `500ms`, `30s`, `5m` or `2h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("the unit {unit:?} is not one of ms, s, m, h")),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(number * scale)
+        .map_err(|_| format!("{text} is not a time; give a positive number of seconds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        for (text, seconds) in [("30", 30.0), ("1.5", 1.5), ("500ms", 0.5), ("5m", 300.0), ("2h", 7200.0)] {
+            assert_eq!(duration(text).unwrap().as_secs_f64(), seconds);
+        }
+        for bad in ["", "x", "-1", "3d", "nan", "1e400", "inf"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

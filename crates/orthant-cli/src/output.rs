@@ -1,0 +1,243 @@
+//! Results for people, for programs and for files.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use comfy_table::{Table, presets};
+use orthant::{Divergence, Measure, Solution, Stop};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// The JSON object of a solve.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) value: f64,
+    pub(crate) value_kl: f64,
+    pub(crate) transport_cost: Option<f64>,
+    pub(crate) epsilon: f64,
+    pub(crate) n: usize,
+    pub(crate) m: usize,
+    pub(crate) dim: usize,
+    pub(crate) method: &'static str,
+    pub(crate) rank: usize,
+    pub(crate) converged: bool,
+    pub(crate) stop: &'static str,
+    pub(crate) iterations: usize,
+    pub(crate) marginal_error_x: f64,
+    pub(crate) marginal_error_y: f64,
+    pub(crate) seconds: Seconds,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) terms: Option<Box<Terms>>,
+}
+
+/// The terms of a divergence.
+#[derive(Debug, Serialize)]
+pub(crate) struct Terms {
+    pub(crate) cross: Report,
+    pub(crate) self_x: Report,
+    pub(crate) self_y: Report,
+}
+
+/// Where the time went.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Seconds {
+    pub(crate) read: f64,
+    pub(crate) features: f64,
+    pub(crate) solve: f64,
+    pub(crate) total: f64,
+}
+
+/// What a report says of the clouds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) n: usize,
+    pub(crate) m: usize,
+    pub(crate) dim: usize,
+}
+
+impl Report {
+    /// Of one term; `read` and `total` are filled in by the command.
+    pub(crate) fn of_solution(s: &Solution, sizes: Sizes) -> Self {
+        let (features, solve) = (s.times.features.as_secs_f64(), s.times.solve.as_secs_f64());
+        Report {
+            value: s.value,
+            value_kl: s.value_kl,
+            transport_cost: s.transport_cost,
+            epsilon: s.epsilon,
+            n: sizes.n,
+            m: sizes.m,
+            dim: sizes.dim,
+            method: s.method.as_str(),
+            rank: s.rank,
+            converged: s.converged(),
+            stop: s.stop.as_str(),
+            iterations: s.iterations,
+            marginal_error_x: s.marginal_error_x,
+            marginal_error_y: s.marginal_error_y,
+            seconds: Seconds { read: 0.0, features, solve, total: features + solve },
+            terms: None,
+        }
+    }
+
+    /// Of a divergence: the worst of its terms where there is one number for all.
+    pub(crate) fn of_divergence(d: &Divergence, sizes: Sizes) -> Self {
+        let Sizes { n, m, dim } = sizes;
+        let cross = Report::of_solution(&d.cross, sizes);
+        let self_x = Report::of_solution(&d.self_x, Sizes { n, m: n, dim });
+        let self_y = Report::of_solution(&d.self_y, Sizes { n: m, m, dim });
+        let all = [&cross, &self_x, &self_y];
+        let transport_cost = match all.map(|t| t.transport_cost) {
+            [Some(c), Some(x), Some(y)] => Some(c - 0.5 * (x + y)),
+            _ => None,
+        };
+        let stop =
+            d.terms().iter().map(|t| t.stop).find(|s| *s != Stop::Converged).unwrap_or(Stop::Converged);
+        let sum = |part: fn(&Seconds) -> f64| all.iter().map(|t| part(&t.seconds)).sum();
+        let worst = |part: fn(&Report) -> f64| all.iter().map(|t| part(t)).fold(0.0, f64::max);
+        Report {
+            value: d.value,
+            value_kl: d.value,
+            transport_cost,
+            iterations: all.iter().map(|t| t.iterations).sum(),
+            marginal_error_x: worst(|t| t.marginal_error_x),
+            marginal_error_y: worst(|t| t.marginal_error_y),
+            converged: d.converged(),
+            stop: stop.as_str(),
+            seconds: Seconds {
+                read: 0.0,
+                features: sum(|s| s.features),
+                solve: sum(|s| s.solve),
+                total: sum(|s| s.total),
+            },
+            epsilon: cross.epsilon,
+            method: cross.method,
+            rank: cross.rank,
+            n,
+            m,
+            dim,
+            terms: Some(Box::new(Terms { cross, self_x, self_y })),
+        }
+    }
+}
+
+/// A table of two or more columns without lines.
+pub(crate) fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}
+
+/// A number with about six significant digits.
+pub(crate) fn number(x: f64) -> String {
+    let size = x.abs();
+    if x == 0.0 {
+        "0".to_owned()
+    } else if (1e-3..1e6).contains(&size) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 8")]
+        let decimals = (5.0 - size.log10().floor()).clamp(0.0, 8.0) as usize;
+        format!("{x:.decimals$}")
+    } else {
+        format!("{x:.5e}")
+    }
+}
+
+/// A count with commas between thousands.
+pub(crate) fn count(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Seconds, readable.
+pub(crate) fn seconds(s: f64) -> String {
+    if s < 0.0995 { format!("{:.0} ms", s * 1e3) } else { format!("{s:.2} s") }
+}
+
+/// Writes to standard output; a reader that has gone away is not an error.
+pub(crate) fn to_stdout(
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::from(error).of_file("standard output"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes potentials as CSV: a row a point of either cloud. With the self terms of a divergence,
+/// theirs too.
+pub(crate) fn write_potentials(
+    path: &Path,
+    measures: &[Measure<'_>; 2],
+    cross: &Solution,
+    selves: Option<[&Solution; 2]>,
+) -> Result<(), Failure> {
+    let written = orthant_io::write_atomic(path, |out| {
+        write!(out, "cloud,index,weight,potential,potential_kl")?;
+        writeln!(out, "{}", if selves.is_some() { ",self_potential,self_potential_kl" } else { "" })?;
+        let kl = [cross.potential_kl_x(), cross.potential_kl_y()];
+        for (c, name) in ["x", "y"].into_iter().enumerate() {
+            let potential = if c == 0 { &cross.potential_x } else { &cross.potential_y };
+            let own = selves.map(|s| (&s[c].potential_x, s[c].potential_kl_x()));
+            for (i, weight) in measures[c].weights().iter().enumerate() {
+                write!(out, "{name},{},{weight},{},{}", i + 1, potential[i], kl[c][i])?;
+                if let Some((own, own_kl)) = &own {
+                    write!(out, ",{},{}", own[i], own_kl[i])?;
+                }
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    });
+    written.map_err(|error| Failure::Other(error.into()))
+}
+
+/// Checks, before any work, that a file can be written to.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if path.is_dir() {
+        return Err(Failure::input(format!("{}: is a folder; give --output a file name", path.display())));
+    }
+    if !folder.is_dir() {
+        return Err(Failure::input(format!(
+            "{}: the folder {} does not exist; create it first",
+            path.display(),
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_counts_have_commas() {
+        for (x, text) in [
+            (0.0, "0"),
+            (2.265_012_3, "2.26501"),
+            (-0.012_345_678, "-0.0123457"),
+            (123_456.7, "123457"),
+            (1.5e-7, "1.50000e-7"),
+            (2e9, "2.00000e9"),
+        ] {
+            assert_eq!(number(x), text);
+        }
+        for (n, text) in [(7, "7"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(n), text);
+        }
+    }
+}
