@@ -1,2 +1,115 @@
-//! Tasks of the repository.
-fn main() {}
+//! Tasks of the repository: `cargo xtask test` does everything that must pass before a change lands.
+//!
+//! It sets up what it needs: Python packages go to a virtual environment in the target directory.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task tells what it does")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const HELP: &str = "\
+Usage: cargo xtask TASK
+
+Tasks:
+  test     formatting, lints, all tests, documentation, the README's first command, and a comparison
+           with other libraries through Python (sets up its own environment)
+  rust     the same without Python
+  python   the comparison with other libraries only";
+
+fn main() -> ExitCode {
+    let task = env::args().nth(1).unwrap_or_default();
+    let done = match task.as_str() {
+        "test" => rust().and_then(|()| python()),
+        "rust" => rust(),
+        "python" => python(),
+        _ => {
+            eprintln!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => {
+            println!("\nxtask {task}: all passed");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("\nxtask {task}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn rust() -> Result<(), String> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    cargo(&["test", "--workspace", "--quiet"])?;
+    run(Command::new(env!("CARGO"))
+        .args(["doc", "--workspace", "--no-deps", "--quiet"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .current_dir(root()))?;
+    cargo(&["run", "--release", "--quiet", "--", "demo"])
+}
+
+/// Results of the release build against POT and SciPy, on files that NumPy, pandas and Arrow wrote.
+fn python() -> Result<(), String> {
+    cargo(&["build", "--release", "--quiet"])?;
+    let target = target();
+    let folder = root().join("tests");
+    let requirements = folder.join("requirements.txt");
+    let venv = target.join("python");
+    let bin = venv.join("bin");
+    // The environment is good if it was made from these requirements.
+    let wanted = std::fs::read_to_string(&requirements)
+        .map_err(|e| format!("{}: {e}", requirements.display()))?;
+    let stamp = venv.join("requirements.txt");
+    if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&wanted) {
+        make_venv(&venv)?;
+        run(Command::new(bin.join("pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
+            .arg(&requirements))?;
+        std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
+    }
+    run(Command::new(bin.join("pytest"))
+        .args(["-q", "-p", "no:cacheprovider"])
+        .arg(folder.join("compare.py"))
+        .env("ORTHANT", target.join("release").join("orthant"))
+        .env("PYTHONDONTWRITEBYTECODE", "1"))
+}
+
+fn make_venv(venv: &Path) -> Result<(), String> {
+    let create = || run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv));
+    if create().is_ok() {
+        return Ok(());
+    }
+    // Debian ships Python without the module that makes environments.
+    run(Command::new("apt-get").args(["install", "-y", "-qq", "python3-venv"]))?;
+    create()
+}
+
+fn cargo(arguments: &[&str]) -> Result<(), String> {
+    run(Command::new(env!("CARGO")).args(arguments).current_dir(root()))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    println!("\n+ {}", shown(command));
+    let begun = Instant::now();
+    let status = command.status().map_err(|e| format!("{}: {e}", shown(command)))?;
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+    if status.success() { Ok(()) } else { Err(format!("failed: {}", shown(command))) }
+}
+
+fn shown(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));
+    words[0] = words[0].rsplit('/').next().unwrap_or_default().to_owned();
+    words.join(" ")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}

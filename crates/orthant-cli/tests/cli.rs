@@ -1,0 +1,383 @@
+//! The command as people and programs meet it.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with two clouds, and the command to run in it.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Bench { folder: tempfile::tempdir().unwrap() };
+        bench.write("x.csv", &cloud(60, 0.0, 1.0));
+        bench.write("y.csv", &cloud(45, 0.5, 0.6));
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn orthant(&self, arguments: &str) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_orthant"));
+        command.args(arguments.split_whitespace()).current_dir(self.folder.path());
+        command
+    }
+
+    /// The JSON of a command that must succeed.
+    fn json(&self, arguments: &str) -> Value {
+        let output = self.orthant(&format!("{arguments} --json"));
+        assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stderr), "");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The message of a command that must fail with this code: one line, and nothing printed.
+    fn fails(&self, arguments: &str, code: i32) -> String {
+        let output = self.orthant(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "", "{arguments}");
+        let message = text(&output.stderr);
+        assert_eq!(message.lines().count(), 1, "{message}");
+        message.trim_end().to_owned()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Points of a low-discrepancy sequence, as CSV with a header.
+fn cloud(n: usize, shift: f64, scale: f64) -> String {
+    let mut out = String::from("a,b,w\n");
+    for i in 1..=n {
+        let x = shift + scale * (i as f64 * 0.754_877_666).fract();
+        let y = shift + scale * (i as f64 * 0.569_840_29).fract();
+        writeln!(out, "{x},{y},{}", 1 + i % 3).unwrap();
+    }
+    out
+}
+
+const KEYS: [&str; 15] = [
+    "value", "value_kl", "transport_cost", "epsilon", "n", "m", "dim", "method", "rank", "converged",
+    "stop", "iterations", "marginal_error_x", "marginal_error_y", "seconds",
+];
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn json_has_the_documented_keys() {
+    let bench = Bench::new();
+    let rot = bench.json("rot x.csv y.csv --columns a,b --eps 0.1");
+    assert_eq!(keys(&rot), KEYS);
+    assert_eq!(keys(&rot["seconds"]), ["read", "features", "solve", "total"]);
+    assert_eq!((&rot["n"], &rot["m"], &rot["dim"]), (&60.into(), &45.into(), &2.into()));
+    assert_eq!(rot["method"], "online");
+    assert_eq!(rot["stop"], "converged");
+
+    let divergence = bench.json("divergence x.csv y.csv --columns a,b --eps 0.1");
+    assert_eq!(keys(&divergence)[..15], KEYS);
+    assert_eq!(keys(&divergence)[15..], ["cross", "self_x", "self_y"]);
+    for term in ["cross", "self_x", "self_y"] {
+        assert_eq!(keys(&divergence[term]), KEYS);
+    }
+    let value = |term: &str| divergence[term]["value_kl"].as_f64().unwrap();
+    let combined = value("cross") - 0.5 * (value("self_x") + value("self_y"));
+    assert!((divergence["value"].as_f64().unwrap() - combined).abs() < 1e-15);
+    // The cross term of a divergence starts elsewhere than that of rot: equal to the tolerance.
+    assert!((value("cross") - rot["value_kl"].as_f64().unwrap()).abs() < 1e-7);
+}
+
+#[test]
+fn the_default_epsilon_is_a_twentieth_of_the_mean_squared_distance() {
+    let bench = Bench::new();
+    bench.write("p.csv", "0,0\n2,0\n");
+    bench.write("q.csv", "0,1\n0,3\n");
+    // Squared distances 1, 9, 5, 13: mean 7.
+    let epsilon = bench.json("rot p.csv q.csv")["epsilon"].as_f64().unwrap();
+    assert!((epsilon - 0.35).abs() < 1e-15, "{epsilon}");
+    let output = text(&bench.orthant("rot p.csv q.csv").stdout);
+    assert!(
+        output.contains("epsilon = 0.350000 (0.05 x the mean squared distance, 7.00000)"),
+        "{output}"
+    );
+    bench.write("one.csv", "1,1\n");
+    assert_eq!(
+        bench.fails("rot one.csv one.csv", 2),
+        "orthant: all points of both clouds coincide, so there is no scale to choose epsilon from; give --eps"
+    );
+    assert_eq!(bench.json("rot one.csv one.csv --eps 1")["value"], 0.0);
+}
+
+#[test]
+fn every_method_runs_and_exact_ones_agree() {
+    let bench = Bench::new();
+    let value = |method: &str| {
+        let arguments = format!("rot x.csv y.csv --columns a,b --eps 0.2 --tol 1e-9 --method {method}");
+        bench.json(&arguments)["value"].as_f64().unwrap()
+    };
+    let exact = value("online");
+    assert!((value("dense") - exact).abs() < 1e-12);
+    assert!((value("auto") - exact).abs() < 1e-12);
+    let features = value("gaussian --rank 4000");
+    assert!((features / exact - 1.0).abs() < 0.02, "{features} {exact}");
+    assert!(value("gaussian --uncentred --rank 50").is_finite());
+    assert!(value("arccos --order 2 --kappa 0.5 --sigma 2").is_finite());
+    // Two draws differ, one draw does not.
+    assert_ne!(value("gaussian --seed 1"), value("gaussian --seed 2"));
+    assert_eq!(value("gaussian --seed 1"), value("gaussian --seed 1"));
+    assert_eq!(value("gaussian --threads 1"), value("gaussian --threads 3"));
+    bench.write("p.csv", "0.6,0.8\n0.8,0.6\n");
+    bench.write("q.csv", "1,0.1\n");
+    let linear = bench.json("rot p.csv q.csv --method linear");
+    assert_eq!(linear["rank"], 2);
+    assert_eq!(linear["epsilon"], 1.0);
+    // Against one point the plan is the product.
+    let cost = -0.5 * (0.68_f64.ln() + 0.86_f64.ln());
+    assert!((linear["transport_cost"].as_f64().unwrap() - cost).abs() < 1e-12);
+}
+
+#[test]
+fn weights_columns_and_missing_values() {
+    let bench = Bench::new();
+    let weighted = bench.json("rot x.csv y.csv --weights w --eps 0.1");
+    assert_eq!(weighted["dim"], 2);
+    let plain = bench.json("rot x.csv y.csv --columns 1-2 --eps 0.1");
+    assert_ne!(weighted["value"], plain["value"]);
+    let first = bench.json("rot x.csv y.csv --columns 1-2 --weights-x w --eps 0.1");
+    assert_ne!(first["value"], plain["value"]);
+    assert_ne!(first["value"], weighted["value"]);
+
+    bench.write("gaps.csv", "a,b\n0,1\n,2\n3,4\n");
+    let message = bench.fails("rot gaps.csv x.csv --columns a,b", 2);
+    assert!(message.starts_with("orthant: gaps.csv: row 2"), "{message}");
+    assert!(message.ends_with("use --missing drop to skip such rows"), "{message}");
+    let output = text(&bench.orthant("rot gaps.csv x.csv --columns a,b --missing drop").stdout);
+    assert!(output.contains("gaps.csv: 1 rows with missing values dropped"), "{output}");
+}
+
+#[test]
+fn compressed_files_and_standard_input() {
+    let bench = Bench::new();
+    let file = std::fs::File::create(bench.path("x.csv.gz")).unwrap();
+    let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+    gz.write_all(cloud(60, 0.0, 1.0).as_bytes()).unwrap();
+    gz.finish().unwrap();
+    let plain = bench.json("rot x.csv y.csv --columns a,b --eps 0.1")["value"].clone();
+    assert_eq!(bench.json("rot x.csv.gz y.csv --columns a,b --eps 0.1")["value"], plain);
+
+    let mut child = bench
+        .command("rot - y.csv --columns a,b --eps 0.1 --json")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(cloud(60, 0.0, 1.0).as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let piped: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(piped["value"], plain);
+    assert_eq!(
+        bench.fails("rot - -", 2),
+        "orthant: only one of the clouds can come from standard input; give a file for the other"
+    );
+}
+
+#[test]
+fn bad_input_is_exit_code_2_and_one_line() {
+    let bench = Bench::new();
+    bench.write("empty.csv", "");
+    bench.write("ragged.csv", "1,2\n3\n");
+    bench.write("text.csv", "a,b\n1,2\n3,four\n");
+    bench.write("inf.csv", "1,2\ninf,4\n");
+    bench.write("negative.csv", "a,b,w\n1,2,1\n3,4,-1\n");
+    bench.write("zero.csv", "a,b,w\n1,2,0\n3,4,0\n");
+    bench.write("line.csv", "1\n2\n");
+    bench.write("fake.npy", "not an array");
+    bench.write("wide.csv", "0,0\n1e200,0\n");
+    for (arguments, start) in [
+        ("rot nope.csv x.csv", "orthant: nope.csv: "),
+        ("rot . x.csv", "orthant: .: "),
+        ("rot empty.csv x.csv", "orthant: empty.csv: the file is empty"),
+        ("rot ragged.csv ragged.csv", "orthant: ragged.csv: "),
+        ("rot text.csv text.csv", "orthant: text.csv: row 2 (line 3), column \"b\": cannot read \"four\" as a number"),
+        ("rot inf.csv inf.csv", "orthant: inf.csv: row 2"),
+        ("rot negative.csv x.csv --weights w", "orthant: negative.csv: the weight of point 2 is -1"),
+        ("rot x.csv zero.csv --weights w", "orthant: zero.csv: all weights are zero"),
+        ("rot line.csv y.csv", "orthant: line.csv has 1 coordinates and y.csv has 3; use --columns"),
+        ("rot fake.npy x.csv", "orthant: fake.npy: "),
+        ("rot wide.csv wide.csv --eps 1", "orthant: the clouds extend over"),
+        ("rot x.csv y.csv --columns a,nope", "orthant: x.csv: "),
+        ("rot x.csv y.csv --eps 0", "orthant: epsilon must be positive and finite, got 0"),
+        ("rot x.csv y.csv --eps -1", "orthant: epsilon must be positive and finite, got -1"),
+        ("rot x.csv y.csv --eps nan", "orthant: epsilon must be positive and finite, got NaN"),
+        ("rot x.csv y.csv --eps 1e-30", "orthant: epsilon = 1e-30 is too small"),
+        ("rot x.csv y.csv --tol 0", "orthant: tolerance must be between 0 and 1, got 0"),
+        ("rot x.csv y.csv --tol 1e-9 --precision f32", "orthant: tolerance must be at least 1e-6 in single"),
+        ("rot x.csv y.csv --rank 0", "orthant: rank must be at least 1, got 0"),
+        ("rot x.csv y.csv --max-iter 0", "orthant: the number of iterations must be at least 1, got 0"),
+        ("rot x.csv y.csv --method arccos --kappa 0", "orthant: kappa must be positive and finite, got 0"),
+        ("rot x.csv y.csv --method arccos --sigma 0.5", "orthant: sigma must be at least 1 and finite, got 0.5"),
+        ("rot y.csv inf.csv --method linear", "orthant: inf.csv: "),
+        ("rot x.csv y.csv --output nope/p.csv", "orthant: nope/p.csv: the folder nope does not exist"),
+        ("rot x.csv y.csv --output .", "orthant: .: is a folder"),
+    ] {
+        let message = bench.fails(arguments, 2);
+        assert!(message.starts_with(start), "{arguments}\n  {message}\n  {start}");
+    }
+    bench.write("signed.csv", "1,2,3\n1,-2,3\n");
+    assert_eq!(
+        bench.fails("rot x.csv signed.csv --method linear", 2),
+        "orthant: signed.csv: feature 2 of point 2 is -2; positive features must be positive and finite"
+    );
+    for usage in ["rot x.csv", "rot x.csv y.csv --method nope", "rot x.csv y.csv --threads 0", "nope", "man nope"] {
+        assert_eq!(bench.orthant(usage).status.code(), Some(2), "{usage}");
+    }
+}
+
+#[test]
+fn a_limit_is_exit_code_3_with_the_result_so_far() {
+    let bench = Bench::new();
+    for (limit, stop) in [("--max-iter 2", "iteration_limit"), ("--time-limit 0s", "time_limit")] {
+        let output = bench.orthant(&format!("rot x.csv y.csv --eps 0.001 {limit} --json"));
+        assert_eq!(output.status.code(), Some(3));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["converged"], false);
+        assert_eq!(report["stop"], stop);
+        assert!(report["value"].as_f64().unwrap().is_finite());
+        assert!(report["marginal_error_x"].as_f64().unwrap() > 1e-6);
+        let output = bench.orthant(&format!("divergence x.csv y.csv --eps 0.001 {limit}"));
+        assert_eq!(output.status.code(), Some(3));
+        assert!(text(&output.stdout).contains("NO: "), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn potentials_are_written_whole_or_not_at_all() {
+    let bench = Bench::new();
+    bench.fails("rot x.csv nope.csv --output p.csv", 2);
+    bench.fails("rot x.csv y.csv --eps -1 --output p.csv", 2);
+    let files = |folder: &Path| std::fs::read_dir(folder).unwrap().count();
+    assert_eq!(files(bench.folder.path()), 2);
+
+    let report = bench.json("rot x.csv y.csv --weights w --eps 0.1 --output p.csv");
+    assert_eq!(files(bench.folder.path()), 3);
+    let table = std::fs::read_to_string(bench.path("p.csv")).unwrap();
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("cloud,index,weight,potential,potential_kl"));
+    let rows: Vec<Vec<&str>> = lines.map(|l| l.split(',').collect()).collect();
+    assert_eq!(rows.len(), 105);
+    assert_eq!((rows[0][0], rows[0][1], rows[60][0], rows[60][1]), ("x", "1", "y", "1"));
+    // The two dual values, from the potentials alone.
+    let sum = |column: usize| -> f64 {
+        rows.iter().map(|r| r[2].parse::<f64>().unwrap() * r[column].parse::<f64>().unwrap()).sum()
+    };
+    assert!((sum(3) - report["value"].as_f64().unwrap()).abs() < 1e-12);
+    assert!((sum(4) - report["value_kl"].as_f64().unwrap()).abs() < 1e-12);
+
+    bench.json("divergence x.csv y.csv --weights w --eps 0.1 --output p.csv");
+    let table = std::fs::read_to_string(bench.path("p.csv")).unwrap();
+    assert!(table.starts_with("cloud,index,weight,potential,potential_kl,self_potential,self_potential_kl\n"));
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let bench = Bench::new();
+    bench.write("x.csv", &cloud(1500, 0.0, 1.0));
+    for method in ["gaussian --rank 40", "gaussian --rank 40 --precision f32", "online", "dense"] {
+        let run = |threads: usize| {
+            let arguments = format!(
+                "divergence x.csv y.csv --eps 0.05 --max-iter 30 --method {method} --threads {threads} --json"
+            );
+            let mut report: Value =
+                serde_json::from_slice(&bench.orthant(&arguments).stdout).unwrap();
+            for term in ["cross", "self_x", "self_y"] {
+                report[term]["seconds"] = Value::Null;
+            }
+            report["seconds"] = Value::Null;
+            report.to_string()
+        };
+        let one = run(1);
+        assert_eq!(one, run(2), "{method}");
+        assert_eq!(one, run(3), "{method}");
+    }
+}
+
+#[test]
+fn help_manual_and_completions() {
+    let bench = Bench::new();
+    let help = text(&bench.orthant("--help").stdout);
+    assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
+    for command in ["rot", "divergence", "bench", "completions", "man"] {
+        let help = text(&bench.orthant(&format!("{command} --help")).stdout);
+        assert!(help.contains("Example"), "{command}: {help}");
+        let page = text(&bench.orthant(&format!("man {command}")).stdout);
+        assert!(page.contains(&format!("orthant\\-{command}")), "{command}");
+    }
+    assert!(text(&bench.orthant("man").stdout).contains(".TH orthant 1"));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = text(&bench.orthant(&format!("completions {shell}")).stdout);
+        assert!(script.contains("divergence"), "{shell}");
+    }
+    // A reader that goes away is no reason to fail.
+    let mut child = bench.command("completions bash").stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn the_demonstration_shows_features_beside_exact_values() {
+    let bench = Bench::new();
+    let output = bench.orthant("demo --points 600 --rank 300");
+    assert!(output.status.success());
+    let table = text(&output.stdout);
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|l| l.split_whitespace().collect::<Vec<_>>())
+        .filter(|w| w.first().is_some_and(|f| f.parse::<f64>().is_ok()) && w.len() > 10)
+        .collect();
+    assert_eq!(rows.iter().map(|r| r[0]).collect::<Vec<_>>(), ["0.05", "0.1", "0.5", "1", "2.5"]);
+    // With all points exact too, both columns of W are of the same problem.
+    let last = rows.last().unwrap();
+    assert_eq!(last[1], last[5]);
+    let (features, exact): (f64, f64) = (last[5].parse().unwrap(), last[6].parse().unwrap());
+    assert!((features / exact - 1.0).abs() < 0.1, "{table}");
+}
+
+#[test]
+fn the_benchmark_prints_json_lines_with_ratios() {
+    let bench = Bench::new();
+    let output = bench.orthant("bench --quick");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines: Vec<Value> =
+        text(&output.stdout).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let of = |name: &str| lines.iter().filter(|l| l["bench"] == name).collect::<Vec<_>>();
+    for name in ["read", "sweep", "four_products", "features"] {
+        assert_eq!(of(name).len(), 4, "{name}");
+        for line in of(name) {
+            for key in ["ratio_to_read", "speedup_over_gemv", "ns_per_point", "gb_per_s"] {
+                assert!(line[key].as_f64().unwrap() > 0.0, "{line}");
+            }
+        }
+    }
+    assert!(of("features").iter().all(|l| l["sweeps"].as_f64().unwrap() > 0.0));
+    assert_eq!(of("threads").len(), 1);
+    assert!(of("memory")[0]["ratio_to_features"].as_f64().unwrap() > 1.0);
+    assert!(of("linear")[0]["exponent"].as_f64().unwrap().is_finite());
+}

@@ -1,0 +1,176 @@
+//! Nothing is allocated inside the loop of a solve.
+//!
+//! A file of its own, with one test: the counter sees every thread of the process.
+#![allow(unsafe_code, reason = "a global allocator that counts is unsafe to implement")]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::normal_measure;
+use orthant::{
+    Cost, Features, Measure, Method, Next, Options, Precision, Progress, Solution, Solver, Term,
+};
+use rayon::ThreadPoolBuilder;
+
+/// Counts calls that hand out memory.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Warm after this iteration, counted up to that one.
+const FIRST: usize = 3;
+const LAST: usize = 40;
+
+/// What the counter read after each iteration of each of the three terms.
+#[derive(Debug)]
+struct Counts([[usize; LAST + 1]; 3]);
+
+impl Counts {
+    /// Solves a divergence, with `value` asked for at every iteration or not.
+    fn of(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>, value: bool) -> (Self, [Solution; 3]) {
+        let mut counts = Counts([[0; LAST + 1]; 3]);
+        let mut observer = |progress: &mut Progress<'_>| {
+            if value {
+                assert!(progress.value().is_finite());
+            }
+            let term = match progress.term {
+                Term::Cross => 0,
+                Term::SelfX => 1,
+                Term::SelfY => 2,
+            };
+            counts.0[term][progress.iteration] = ALLOCATIONS.load(Ordering::SeqCst);
+            if progress.iteration == LAST { Next::Stop } else { Next::Continue }
+        };
+        let d = Solver::new(options).observer(&mut observer).divergence(mu, nu).unwrap();
+        (counts, [d.cross, d.self_x, d.self_y])
+    }
+
+    fn assert_none(&self, name: &str, solutions: &[Solution; 3]) {
+        for (term, (counts, solution)) in self.0.iter().zip(solutions).enumerate() {
+            // Self terms may converge to the last bit in fewer: their window is what there is.
+            let last = solution.iterations;
+            assert!(last > 10, "{name}, term {term}: {last} iterations");
+            assert!(counts[FIRST] > 0, "the counter counts");
+            let made = counts[last] - counts[FIRST];
+            assert_eq!(made, 0, "{name}, term {term}: allocations in iterations {FIRST} to {last}");
+        }
+        assert_eq!(solutions[0].iterations, LAST, "{name}");
+    }
+}
+
+#[test]
+fn iterations_do_not_allocate() {
+    // Several chunks of rows on either side.
+    let mu = normal_measure(700, &[1.0, 1.0], 1.0, 1);
+    let nu = normal_measure(500, &[0.0, 0.0], 0.3, 2);
+    let arc_cosine = Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 };
+    let gaussian = || Features::Gaussian { centred: true };
+    let cases = [
+        ("gaussian f32", Method::gaussian(), Precision::F32),
+        ("gaussian f64", Method::gaussian(), Precision::F64),
+        ("arc-cosine", Method::Factored(arc_cosine), Precision::F64),
+        ("dense f32", Method::dense(), Precision::F32),
+        ("dense f64", Method::dense(), Precision::F64),
+        ("online", Method::online(), Precision::F64),
+        ("online features", Method::Online(Cost::Features(gaussian())), Precision::F64),
+    ];
+    for threads in [1, 2] {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        for (name, method, precision) in &cases {
+            let options = Options::builder(0.05)
+                .method(method.clone())
+                .precision(*precision)
+                .tolerance(if *precision == Precision::F32 { 1e-6 } else { 1e-13 })
+                .rank(64)
+                .build()
+                .unwrap();
+            for value in [false, true] {
+                let name = format!("{name}, {threads} threads, value {value}");
+                let (counts, solutions) =
+                    pool.install(|| Counts::of(&mu, &nu, &options, value));
+                counts.assert_none(&name, &solutions);
+            }
+        }
+    }
+    absorption_does_not_allocate();
+    the_counter_sees_an_allocation(&mu, &nu);
+}
+
+/// Small epsilon: potentials travel, and features are stored anew inside the window.
+fn absorption_does_not_allocate() {
+    let mu = normal_measure(700, &[1.0, 1.0], 1.0, 1);
+    let nu = normal_measure(500, &[0.0, 0.0], 0.3, 2);
+    for threads in [1, 2] {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        for method in [Method::gaussian(), Method::dense()] {
+            let solve = |iterations: usize| {
+                let options = Options::builder(1e-3)
+                    .method(method.clone())
+                    .precision(Precision::F32)
+                    .max_iterations(iterations)
+                    .rank(64)
+                    .build()
+                    .unwrap();
+                let mut counts = [0; LAST + 1];
+                let mut observer = |progress: &mut Progress<'_>| {
+                    counts[progress.iteration] = ALLOCATIONS.load(Ordering::SeqCst);
+                    Next::Continue
+                };
+                let solution = pool.install(|| {
+                    Solver::new(&options).observer(&mut observer).rot(&mu, &nu).unwrap()
+                });
+                (solution, counts)
+            };
+            let (early, _) = solve(FIRST);
+            let (late, counts) = solve(LAST);
+            assert_eq!(late.iterations, LAST);
+            let window = late.builds - early.builds;
+            assert!(late.builds > 2 && window > 0, "{method:?}: {} {}", early.builds, late.builds);
+            assert_eq!(counts[LAST] - counts[FIRST], 0, "{method:?}, {threads} threads");
+        }
+    }
+}
+
+/// The test can fail: an observer that allocates is caught.
+fn the_counter_sees_an_allocation(mu: &Measure<'_>, nu: &Measure<'_>) {
+    let options = Options::builder(0.05).max_iterations(5).build().unwrap();
+    let mut counts = [0; 6];
+    let mut observer = |progress: &mut Progress<'_>| {
+        counts[progress.iteration] = ALLOCATIONS.load(Ordering::SeqCst);
+        std::hint::black_box(Vec::<u8>::with_capacity(1));
+        Next::Continue
+    };
+    Solver::new(&options).observer(&mut observer).rot(mu, nu).unwrap();
+    assert_eq!(counts[5] - counts[3], 2);
+}

@@ -1,0 +1,111 @@
+//! The same bits on any number of threads.
+
+mod common;
+
+use common::normal;
+use orthant::{
+    Cost, Divergence, Features, Measure, Method, Options, Points, Precision, Solution, divergence, rot,
+};
+use rayon::ThreadPoolBuilder;
+
+/// Rows and columns that make several chunks of several blocks of 128 rows, the last ones ragged.
+const ROWS: usize = 1500;
+const COLUMNS: usize = 700;
+
+fn clouds() -> (Measure<'static>, Measure<'static>) {
+    let dim = 3;
+    let cloud = |n, mean, seed| {
+        let points = Points::new(normal(n, &vec![mean; dim], 1.0, seed), dim).unwrap();
+        // Weights that are not equal, and a few that are zero.
+        let weights: Vec<f64> = (0..n).map(|i| ((i * 7919) % 101) as f64).collect();
+        Measure::weighted(points, &weights).unwrap()
+    };
+    (cloud(ROWS, 0.5, 1), cloud(COLUMNS, 0.0, 2))
+}
+
+/// Everything that a solution says, as bits.
+fn bits(s: &Solution) -> Vec<u64> {
+    let numbers = [
+        s.value,
+        s.value_kl,
+        s.transport_cost.unwrap(),
+        s.marginal_error_x,
+        s.marginal_error_y,
+        s.iterations as f64,
+        s.builds as f64,
+    ];
+    numbers
+        .iter()
+        .chain(&s.potential_x)
+        .chain(&s.potential_y)
+        .map(|x| {
+            assert!(x.is_finite());
+            x.to_bits()
+        })
+        .collect()
+}
+
+fn divergence_bits(d: &Divergence) -> Vec<u64> {
+    std::iter::once(d.value.to_bits()).chain(d.terms().iter().flat_map(|t| bits(t))).collect()
+}
+
+/// Runs `work` on pools of 1, 2 and 3 threads, some of them twice, and compares.
+fn assert_same(name: &str, work: impl Fn() -> Vec<u64> + Sync) {
+    let on = |threads| {
+        ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(&work)
+    };
+    let one = on(1);
+    for threads in [1, 2, 3, 2, 3] {
+        let other = on(threads);
+        assert_eq!(one.len(), other.len(), "{name}");
+        let differ = one.iter().zip(&other).position(|(a, b)| a != b);
+        assert_eq!(differ, None, "{name}: number {differ:?} on {threads} threads");
+    }
+}
+
+fn check(name: &str, epsilon: f64, rank: usize, method: &Method<'static>, precision: Precision) {
+    let (mu, nu) = clouds();
+    let options = Options::builder(epsilon)
+        .method(method.clone())
+        .precision(precision)
+        .rank(rank)
+        .seed(3)
+        .max_iterations(6)
+        .build()
+        .unwrap();
+    assert_same(&format!("{name} rot"), || bits(&rot(&mu, &nu, &options).unwrap()));
+    assert_same(&format!("{name} divergence"), || {
+        divergence_bits(&divergence(&mu, &nu, &options).unwrap())
+    });
+}
+
+#[test]
+fn gaussian_features() {
+    for (precision, name) in [(Precision::F32, "f32"), (Precision::F64, "f64")] {
+        check(name, 0.5, 150, &Method::gaussian(), precision);
+        // At small epsilon features are stored anew on the way.
+        check(&format!("{name} absorbed"), 0.005, 150, &Method::gaussian(), precision);
+    }
+}
+
+#[test]
+fn dense() {
+    for (precision, name) in [(Precision::F32, "f32"), (Precision::F64, "f64")] {
+        check(name, 0.5, 1, &Method::dense(), precision);
+    }
+}
+
+#[test]
+fn online() {
+    check("squared Euclidean", 0.5, 1, &Method::online(), Precision::F64);
+    let features = Features::Gaussian { centred: true };
+    check("features", 0.5, 9, &Method::Online(Cost::Features(features)), Precision::F64);
+}
+
+#[test]
+fn arc_cosine() {
+    let features = Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 };
+    for (precision, name) in [(Precision::F32, "f32"), (Precision::F64, "f64")] {
+        check(name, 0.5, 150, &Method::Factored(features.clone()), precision);
+    }
+}

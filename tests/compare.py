@@ -1,0 +1,112 @@
+"""The command against POT, on files that NumPy, pandas and Arrow wrote.
+
+Run by `cargo xtask test` with the variable ORTHANT set to the release build.
+"""
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import ot
+import pandas as pd
+import pytest
+
+ORTHANT = os.environ["ORTHANT"]
+
+
+def orthant(*arguments, code=0, stdin=None):
+    """The JSON object that a command prints."""
+    command = [ORTHANT, *map(str, arguments), "--json"]
+    done = subprocess.run(command, input=stdin, capture_output=True)
+    assert done.returncode == code, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+def clouds(n=300, m=200, dim=3, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, dim))
+    y = rng.normal(size=(m, dim)) * 0.6 + 0.5
+    a = rng.uniform(0.1, 2.0, size=n)
+    b = rng.uniform(0.1, 2.0, size=m)
+    return x, y, a, b
+
+
+def reference(x, y, a, b, epsilon):
+    """<P,C>, the KL form and the paper's form of POT's plan."""
+    a, b = a / a.sum(), b / b.sum()
+    cost = ot.dist(x, y)
+    plan = ot.sinkhorn(
+        a, b, cost, epsilon, method="sinkhorn_log", numItermax=100_000, stopThr=1e-13
+    )
+    linear = np.sum(plan * cost)
+    kl = linear + epsilon * np.sum(plan * np.log(plan / np.outer(a, b)))
+    paper = linear + epsilon * np.sum(plan * np.log(plan))
+    return linear, kl, paper
+
+
+@pytest.mark.parametrize("method", ["online", "dense", "auto"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
+def test_rot_is_that_of_pot(tmp_path, method, epsilon):
+    x, y, a, b = clouds()
+    np.savez(tmp_path / "x.npz", points=x, weights=a)
+    np.savez_compressed(tmp_path / "y.npz", points=y, weights=b)
+    result = orthant(
+        "rot", f"{tmp_path}/x.npz:points", f"{tmp_path}/y.npz:points", "--weights", "weights",
+        "--eps", epsilon, "--tol", 1e-11, "--method", method,
+    )
+    linear, kl, paper = reference(x, y, a, b, epsilon)
+    assert result["transport_cost"] == pytest.approx(linear, rel=1e-8)
+    assert result["value_kl"] == pytest.approx(kl, rel=1e-8)
+    assert result["value"] == pytest.approx(paper, rel=1e-8)
+
+
+def test_divergence_is_that_of_pot(tmp_path):
+    x, y, a, b = clouds()
+    pd.DataFrame(x, columns=["p", "q", "r"]).assign(w=a).to_csv(tmp_path / "x.csv", index=False)
+    pd.DataFrame(y, columns=["p", "q", "r"]).assign(w=b).to_parquet(tmp_path / "y.parquet")
+    epsilon = 0.5
+    result = orthant(
+        "divergence", tmp_path / "x.csv", tmp_path / "y.parquet", "--weights", "w",
+        "--eps", epsilon, "--tol", 1e-11,
+    )
+    value = [reference(*p, epsilon)[1] for p in [(x, y, a, b), (x, x, a, a), (y, y, b, b)]]
+    assert result["value"] == pytest.approx(value[0] - (value[1] + value[2]) / 2, rel=1e-7)
+
+
+def test_every_format_gives_the_same_number(tmp_path):
+    x, y, _, _ = clouds()
+    np.savetxt(tmp_path / "y.txt", y)
+    frame = pd.DataFrame(x, columns=["p", "q", "r"])
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_csv(tmp_path / "x.csv.gz", index=False)
+    frame.to_csv(tmp_path / "x.tsv", index=False, header=False, sep="\t")
+    frame.to_parquet(tmp_path / "x.parquet")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "xf.npy", np.asfortranarray(x))
+    np.save(tmp_path / "xb.npy", x.astype(">f8"))
+    np.savez(tmp_path / "x.npz", x)
+    names = ["x.csv", "x.csv.gz", "x.tsv", "x.parquet", "x.npy", "xf.npy", "xb.npy", "x.npz"]
+    values = {orthant("rot", tmp_path / f, tmp_path / "y.txt")["value"] for f in names}
+    with open(tmp_path / "x.csv", "rb") as file:
+        values.add(orthant("rot", "-", tmp_path / "y.txt", stdin=file.read())["value"])
+    assert len(values) == 1
+
+
+def test_gaussian_features_approach_the_exact_value(tmp_path):
+    x, y, a, b = clouds(dim=2)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    epsilon = 2.0
+    _, kl, _ = reference(x, y, np.ones(len(x)), np.ones(len(y)), epsilon)
+    def error(rank):
+        values = [
+            orthant("rot", tmp_path / "x.npy", tmp_path / "y.npy", "--eps", epsilon,
+                    "--method", "gaussian", "--rank", rank, "--seed", seed)["value_kl"]
+            for seed in range(12)
+        ]
+        return np.sqrt(np.mean((np.array(values) / kl - 1) ** 2))
+    # The root mean square error falls as 1/sqrt(rank): 64 times the rank, an eighth of the error.
+    coarse, fine = error(100), error(6400)
+    assert fine < 0.02
+    assert 4 < coarse / fine < 16
