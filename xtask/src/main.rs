@@ -51,7 +51,7 @@ fn rust() -> Result<(), String> {
     cargo(&["run", "--release", "--quiet", "--", "demo"])
 }
 
-/// Results of the release build against POT and SciPy, on files that NumPy, pandas and Arrow wrote.
+/// Results of the release build against POT, on files that NumPy, pandas and Arrow wrote.
 fn python() -> Result<(), String> {
     cargo(&["build", "--release", "--quiet"])?;
     let target = target();
@@ -100,9 +100,9 @@ fn run(command: &mut Command) -> Result<(), String> {
 }
 
 fn shown(command: &Command) -> String {
-    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    let program = command.get_program().to_string_lossy();
+    let mut words = vec![program.rsplit('/').next().unwrap_or_default().to_owned()];
     words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));
-    words[0] = words[0].rsplit('/').next().unwrap_or_default().to_owned();
     words.join(" ")
 }
 

@@ -39,13 +39,17 @@ pub(crate) enum Command {
     /// Measure this machine: JSON Lines with ratios to plain reading and to matrix-vector products
     Bench(Bench),
     /// Print a completion script for a shell
-    #[command(after_help = "Example:\n  orthant completions bash > ~/.local/share/bash-completion/completions/orthant")]
+    #[command(
+        after_help = "Example:\n  orthant completions bash > ~/.local/share/bash-completion/completions/orthant"
+    )]
     Completions {
         /// bash, elvish, fish, powershell or zsh
         shell: clap_complete::Shell,
     },
     /// Print a manual page
-    #[command(after_help = "Examples:\n  orthant man > orthant.1 && man ./orthant.1\n  orthant man rot > orthant-rot.1")]
+    #[command(
+        after_help = "Examples:\n  orthant man > orthant.1 && man ./orthant.1\n  orthant man rot > orthant-rot.1"
+    )]
     Man {
         /// Of a subcommand [default: of orthant itself]
         page: Option<String>,
@@ -258,7 +262,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err(format!("the unit {unit:?} is not one of ms, s, m, h")),
     };
-    let number: f64 = number.trim().parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    let number: f64 =
+        number.trim().parse().map_err(|_| "expected a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number * scale)
         .map_err(|_| format!("{text} is not a time; give a positive number of seconds"))
 }
@@ -275,7 +280,9 @@ mod tests {
 
     #[test]
     fn durations_have_units() {
-        for (text, seconds) in [("30", 30.0), ("1.5", 1.5), ("500ms", 0.5), ("5m", 300.0), ("2h", 7200.0)] {
+        for (text, seconds) in
+            [("30", 30.0), ("1.5", 1.5), ("500ms", 0.5), ("5m", 300.0), ("2h", 7200.0)]
+        {
             assert_eq!(duration(text).unwrap().as_secs_f64(), seconds);
         }
         for bad in ["", "x", "-1", "3d", "nan", "1e400", "inf"] {

@@ -93,7 +93,7 @@ fn read<T: Number>(numbers: &[T]) -> T {
             let mut sums = [T::ONE; 64];
             for part in chunk.as_chunks::<64>().0 {
                 for (sum, x) in sums.iter_mut().zip(part) {
-                    *sum = *sum + *x;
+                    *sum += *x;
                 }
             }
             sums.into_iter().fold(T::ONE, |a, b| a + b)
@@ -255,25 +255,26 @@ fn peak_memory() -> Option<f64> {
 
 /// Growth of the time of a solve with the number of points.
 fn linear(quick: bool) -> Result<(), Failure> {
-    let (sizes, repeats) =
-        if quick { ([20_000, 200_000], 2) } else { ([200_000, 2_000_000], 3) };
+    let (sizes, repeats) = if quick { ([20_000, 200_000], 2) } else { ([200_000, 2_000_000], 3) };
     let rank = 100;
     let [x, y] = data::figure_1(sizes[1], 0);
-    let measures = |n: usize| -> orthant::Result<_> { Ok([data::uniform(&x, n)?, data::uniform(&y, n)?]) };
+    let measures =
+        |n: usize| -> orthant::Result<_> { Ok([data::uniform(&x, n)?, data::uniform(&y, n)?]) };
     let clouds = [measures(sizes[0])?, measures(sizes[1])?];
     let options = Options::builder(EPSILON)
         .method(Method::gaussian())
         .rank(rank)
         .precision(Precision::F32)
-        .max_iterations(20)
+        .max_iterations(10)
         .time_limit(Duration::from_secs(600))
         .build()?;
     let mut failure = None;
     let mut iterations = [0; 2];
-    let times: [f64; 2] = interleaved(repeats, |k| match rot(&clouds[k][0], &clouds[k][1], &options) {
-        Ok(solution) => iterations[k] = solution.iterations,
-        Err(error) => failure = Some(error),
-    });
+    let times: [f64; 2] =
+        interleaved(repeats, |k| match rot(&clouds[k][0], &clouds[k][1], &options) {
+            Ok(solution) => iterations[k] = solution.iterations,
+            Err(error) => failure = Some(error),
+        });
     if let Some(error) = failure {
         return Err(error.into());
     }

@@ -48,7 +48,8 @@ fn demo(arguments: &Demo) -> Result<ExitCode, Failure> {
         let (large, large_time) = features(&full)?;
         let (rough, time) = features(&part)?;
         let (exact, exact_time) = solve(&part, Method::online(), epsilon, arguments)?;
-        let error = |rough: f64, exact: f64| format!("{:.1} %", 100.0 * (rough / exact - 1.0).abs());
+        let error =
+            |rough: f64, exact: f64| format!("{:.1} %", 100.0 * (rough / exact - 1.0).abs());
         table.add_row([
             format!("{epsilon}"),
             number(large.cross.value_kl),
@@ -86,8 +87,11 @@ fn solve(
     epsilon: f64,
     arguments: &Demo,
 ) -> Result<(Divergence, f64), Failure> {
-    let options =
-        Options::builder(epsilon).method(method).rank(arguments.rank).seed(arguments.seed).build()?;
+    let options = Options::builder(epsilon)
+        .method(method)
+        .rank(arguments.rank)
+        .seed(arguments.seed)
+        .build()?;
     let begun = Instant::now();
     let solved = divergence(mu, nu, &options)?;
     Ok((solved, begun.elapsed().as_secs_f64()))

@@ -15,7 +15,9 @@ pub(crate) struct Clouds {
 impl Clouds {
     pub(crate) fn read(arguments: &Solve) -> Result<Self, Failure> {
         if arguments.x == "-" && arguments.y == "-" {
-            return Err(Failure::input("only one of the clouds can come from standard input; give a file for the other"));
+            return Err(Failure::input(
+                "only one of the clouds can come from standard input; give a file for the other",
+            ));
         }
         let options = |weights: &Option<String>| {
             let mut options = ReadOptions::default();

@@ -22,7 +22,10 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("orthant: {failure:#}");
+            #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
+            {
+                eprintln!("orthant: {failure}");
+            }
             failure.exit_code()
         }
     }
@@ -48,7 +51,9 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
                 None => command,
                 Some(name) => command
                     .find_subcommand(name)
-                    .ok_or_else(|| Failure::input(format!("{name}: no such subcommand; see orthant --help")))?
+                    .ok_or_else(|| {
+                        Failure::input(format!("{name}: no such subcommand; see orthant --help"))
+                    })?
                     .clone(),
             };
             output::to_stdout(|out| clap_mangen::Man::new(page).render(out))?;

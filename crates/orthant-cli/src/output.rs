@@ -91,8 +91,12 @@ impl Report {
             [Some(c), Some(x), Some(y)] => Some(c - 0.5 * (x + y)),
             _ => None,
         };
-        let stop =
-            d.terms().iter().map(|t| t.stop).find(|s| *s != Stop::Converged).unwrap_or(Stop::Converged);
+        let stop = d
+            .terms()
+            .iter()
+            .map(|t| t.stop)
+            .find(|s| *s != Stop::Converged)
+            .unwrap_or(Stop::Converged);
         let sum = |part: fn(&Seconds) -> f64| all.iter().map(|t| part(&t.seconds)).sum();
         let worst = |part: fn(&Report) -> f64| all.iter().map(|t| part(t)).fold(0.0, f64::max);
         Report {
@@ -134,7 +138,11 @@ pub(crate) fn number(x: f64) -> String {
     if x == 0.0 {
         "0".to_owned()
     } else if (1e-3..1e6).contains(&size) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 8")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 8"
+        )]
         let decimals = (5.0 - size.log10().floor()).clamp(0.0, 8.0) as usize;
         format!("{x:.decimals$}")
     } else {
@@ -183,7 +191,11 @@ pub(crate) fn write_potentials(
 ) -> Result<(), Failure> {
     let written = orthant_io::write_atomic(path, |out| {
         write!(out, "cloud,index,weight,potential,potential_kl")?;
-        writeln!(out, "{}", if selves.is_some() { ",self_potential,self_potential_kl" } else { "" })?;
+        writeln!(
+            out,
+            "{}",
+            if selves.is_some() { ",self_potential,self_potential_kl" } else { "" }
+        )?;
         let kl = [cross.potential_kl_x(), cross.potential_kl_y()];
         for (c, name) in ["x", "y"].into_iter().enumerate() {
             let potential = if c == 0 { &cross.potential_x } else { &cross.potential_y };
@@ -208,7 +220,10 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
         _ => Path::new("."),
     };
     if path.is_dir() {
-        return Err(Failure::input(format!("{}: is a folder; give --output a file name", path.display())));
+        return Err(Failure::input(format!(
+            "{}: is a folder; give --output a file name",
+            path.display()
+        )));
     }
     if !folder.is_dir() {
         return Err(Failure::input(format!(

@@ -7,7 +7,7 @@ use orthant::{Next, Observer, Progress, Term};
 
 /// Shows iterations and the marginal error on standard error, if that is a terminal.
 pub(crate) struct Bar {
-    bar: ProgressBar,
+    line: ProgressBar,
     tolerance: f64,
     first: Option<f64>,
     drawn: Instant,
@@ -23,23 +23,27 @@ impl Bar {
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ");
         bar.set_style(style);
-        Bar { bar, tolerance, first: None, drawn: Instant::now() }
+        Bar { line: bar, tolerance, first: None, drawn: Instant::now() }
     }
 
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.line.finish_and_clear();
     }
 }
 
 impl Observer for Bar {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1000")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and 1000"
+    )]
     fn observe(&mut self, progress: &mut Progress<'_>) -> Next {
         if progress.iteration == 1 {
             self.first = None;
         }
         let error = progress.marginal_error.max(f64::MIN_POSITIVE);
         let first = *self.first.get_or_insert(error);
-        if self.drawn.elapsed() > Duration::from_millis(100) && !self.bar.is_hidden() {
+        if self.drawn.elapsed() > Duration::from_millis(100) && !self.line.is_hidden() {
             self.drawn = Instant::now();
             let term = match progress.term {
                 Term::Cross => "W(x, y)",
@@ -47,8 +51,8 @@ impl Observer for Bar {
                 Term::SelfY => "W(y, y)",
             };
             let way = (first / error).ln() / (first / self.tolerance).ln();
-            self.bar.set_position((way.clamp(0.0, 1.0) * STEPS as f64) as u64);
-            self.bar.set_message(format!(
+            self.line.set_position((way.clamp(0.0, 1.0) * STEPS as f64) as u64);
+            self.line.set_message(format!(
                 "{term}: iteration {}, error {error:.1e}",
                 progress.iteration
             ));

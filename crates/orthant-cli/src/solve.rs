@@ -1,9 +1,12 @@
 //! `orthant rot` and `orthant divergence`.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use orthant::{Features, Measure, Method, Options, Precision, Solution, Solver, mean_squared_distance};
+use orthant::{
+    Features, Measure, Method, Options, Precision, Solution, Solver, mean_squared_distance,
+};
 
 use crate::args::{MethodName, PrecisionName, Solve};
 use crate::failure::{Failure, NOT_CONVERGED};
@@ -28,7 +31,11 @@ pub(crate) fn divergence(arguments: &Solve) -> Result<ExitCode, Failure> {
         let [mu, nu] = measures;
         let divergence = Solver::new(options).observer(bar).divergence(mu, nu)?;
         let report = Report::of_divergence(&divergence, sizes(measures));
-        Ok(Answer { report, cross: divergence.cross, selves: Some([divergence.self_x, divergence.self_y]) })
+        Ok(Answer {
+            report,
+            cross: divergence.cross,
+            selves: Some([divergence.self_x, divergence.self_y]),
+        })
     })
 }
 
@@ -91,7 +98,8 @@ impl Epsilon {
             return Ok(Epsilon { value, origin: None });
         }
         if matches!(arguments.method, MethodName::Arccos | MethodName::Linear) {
-            let origin = Some("the default for a kernel that is not a function of epsilon".to_owned());
+            let origin =
+                Some("the default for a kernel that is not a function of epsilon".to_owned());
             return Ok(Epsilon { value: 1.0, origin });
         }
         let mean = mean_squared_distance(mu, nu)?;
@@ -160,15 +168,22 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
             row("value_kl", number(report.value_kl), "W + eps (H(a) + H(b)): POT \"KL\", OTT");
             match report.transport_cost {
                 Some(cost) => row("transport cost", number(cost), "<P,C>"),
-                None => row("transport cost", "-".to_owned(), "needs all pairs for this kernel: too many"),
+                None => row(
+                    "transport cost",
+                    "-".to_owned(),
+                    "needs all pairs for this kernel: too many",
+                ),
             }
         }
         Some(terms) => {
             row("divergence", number(report.value), "W(x,y) - (W(x,x) + W(y,y)) / 2");
-            for (name, term) in
-                [("  W(x,y)", &terms.cross), ("  W(x,x)", &terms.self_x), ("  W(y,y)", &terms.self_y)]
-            {
-                let note = format!("value_kl {}, {} iterations", number(term.value_kl), term.iterations);
+            for (name, term) in [
+                ("  W(x,y)", &terms.cross),
+                ("  W(x,x)", &terms.self_x),
+                ("  W(y,y)", &terms.self_y),
+            ] {
+                let note =
+                    format!("value_kl {}, {} iterations", number(term.value_kl), term.iterations);
                 row(name, number(term.value), &note);
             }
         }
@@ -178,7 +193,9 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
         (_, PrecisionName::F32) => "f32",
     };
     let method = match cross.method {
-        orthant::Used::Dense | orthant::Used::Online => format!("{}, exact, {format}", report.method),
+        orthant::Used::Dense | orthant::Used::Online => {
+            format!("{}, exact, {format}", report.method)
+        }
         _ => format!("{}, rank {}, {format}", report.method, output::count(report.rank)),
     };
     row("method", method, cross.reason.as_deref().unwrap_or_default());
@@ -211,18 +228,24 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
     );
     for (file, dropped) in [&arguments.x, &arguments.y].into_iter().zip(dropped) {
         if dropped > 0 {
-            head += &format!("{}: {} rows with missing values dropped\n", input::name(file), output::count(dropped));
+            let _ = writeln!(
+                head,
+                "{}: {} rows with missing values dropped",
+                input::name(file),
+                output::count(dropped)
+            );
         }
     }
-    head += &format!("epsilon = {}", number(epsilon.value));
+    let _ = write!(head, "epsilon = {}", number(epsilon.value));
     if let Some(origin) = &epsilon.origin {
-        head += &format!(" ({origin})");
+        let _ = write!(head, " ({origin})");
     }
     let table = table.to_string();
     let table: Vec<&str> = table.lines().map(str::trim_end).collect();
-    let mut tail = String::new();
-    if !report.converged {
-        tail = "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol.".to_owned();
-    }
+    let tail = if report.converged {
+        ""
+    } else {
+        "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
+    };
     format!("{head}\n\n{}{tail}", table.join("\n"))
 }

@@ -74,8 +74,21 @@ fn cloud(n: usize, shift: f64, scale: f64) -> String {
 }
 
 const KEYS: [&str; 15] = [
-    "value", "value_kl", "transport_cost", "epsilon", "n", "m", "dim", "method", "rank", "converged",
-    "stop", "iterations", "marginal_error_x", "marginal_error_y", "seconds",
+    "value",
+    "value_kl",
+    "transport_cost",
+    "epsilon",
+    "n",
+    "m",
+    "dim",
+    "method",
+    "rank",
+    "converged",
+    "stop",
+    "iterations",
+    "marginal_error_x",
+    "marginal_error_y",
+    "seconds",
 ];
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -130,7 +143,8 @@ fn the_default_epsilon_is_a_twentieth_of_the_mean_squared_distance() {
 fn every_method_runs_and_exact_ones_agree() {
     let bench = Bench::new();
     let value = |method: &str| {
-        let arguments = format!("rot x.csv y.csv --columns a,b --eps 0.2 --tol 1e-9 --method {method}");
+        let arguments =
+            format!("rot x.csv y.csv --columns a,b --eps 0.2 --tol 1e-9 --method {method}");
         bench.json(&arguments)["value"].as_f64().unwrap()
     };
     let exact = value("online");
@@ -216,11 +230,20 @@ fn bad_input_is_exit_code_2_and_one_line() {
         ("rot . x.csv", "orthant: .: "),
         ("rot empty.csv x.csv", "orthant: empty.csv: the file is empty"),
         ("rot ragged.csv ragged.csv", "orthant: ragged.csv: "),
-        ("rot text.csv text.csv", "orthant: text.csv: row 2 (line 3), column \"b\": cannot read \"four\" as a number"),
+        (
+            "rot text.csv text.csv",
+            "orthant: text.csv: row 2 (line 3), column \"b\": cannot read \"four\" as a number",
+        ),
         ("rot inf.csv inf.csv", "orthant: inf.csv: row 2"),
-        ("rot negative.csv x.csv --weights w", "orthant: negative.csv: the weight of point 2 is -1"),
+        (
+            "rot negative.csv x.csv --weights w",
+            "orthant: negative.csv: the weight of point 2 is -1",
+        ),
         ("rot x.csv zero.csv --weights w", "orthant: zero.csv: all weights are zero"),
-        ("rot line.csv y.csv", "orthant: line.csv has 1 coordinates and y.csv has 3; use --columns"),
+        (
+            "rot line.csv y.csv",
+            "orthant: line.csv has 1 coordinates and y.csv has 3; use --columns",
+        ),
         ("rot fake.npy x.csv", "orthant: fake.npy: "),
         ("rot wide.csv wide.csv --eps 1", "orthant: the clouds extend over"),
         ("rot x.csv y.csv --columns a,nope", "orthant: x.csv: "),
@@ -229,13 +252,28 @@ fn bad_input_is_exit_code_2_and_one_line() {
         ("rot x.csv y.csv --eps nan", "orthant: epsilon must be positive and finite, got NaN"),
         ("rot x.csv y.csv --eps 1e-30", "orthant: epsilon = 1e-30 is too small"),
         ("rot x.csv y.csv --tol 0", "orthant: tolerance must be between 0 and 1, got 0"),
-        ("rot x.csv y.csv --tol 1e-9 --precision f32", "orthant: tolerance must be at least 1e-6 in single"),
+        (
+            "rot x.csv y.csv --tol 1e-9 --precision f32",
+            "orthant: tolerance must be at least 1e-6 in single",
+        ),
         ("rot x.csv y.csv --rank 0", "orthant: rank must be at least 1, got 0"),
-        ("rot x.csv y.csv --max-iter 0", "orthant: the number of iterations must be at least 1, got 0"),
-        ("rot x.csv y.csv --method arccos --kappa 0", "orthant: kappa must be positive and finite, got 0"),
-        ("rot x.csv y.csv --method arccos --sigma 0.5", "orthant: sigma must be at least 1 and finite, got 0.5"),
+        (
+            "rot x.csv y.csv --max-iter 0",
+            "orthant: the number of iterations must be at least 1, got 0",
+        ),
+        (
+            "rot x.csv y.csv --method arccos --kappa 0",
+            "orthant: kappa must be positive and finite, got 0",
+        ),
+        (
+            "rot x.csv y.csv --method arccos --sigma 0.5",
+            "orthant: sigma must be at least 1 and finite, got 0.5",
+        ),
         ("rot y.csv inf.csv --method linear", "orthant: inf.csv: "),
-        ("rot x.csv y.csv --output nope/p.csv", "orthant: nope/p.csv: the folder nope does not exist"),
+        (
+            "rot x.csv y.csv --output nope/p.csv",
+            "orthant: nope/p.csv: the folder nope does not exist",
+        ),
         ("rot x.csv y.csv --output .", "orthant: .: is a folder"),
     ] {
         let message = bench.fails(arguments, 2);
@@ -246,7 +284,13 @@ fn bad_input_is_exit_code_2_and_one_line() {
         bench.fails("rot x.csv signed.csv --method linear", 2),
         "orthant: signed.csv: feature 2 of point 2 is -2; positive features must be positive and finite"
     );
-    for usage in ["rot x.csv", "rot x.csv y.csv --method nope", "rot x.csv y.csv --threads 0", "nope", "man nope"] {
+    for usage in [
+        "rot x.csv",
+        "rot x.csv y.csv --method nope",
+        "rot x.csv y.csv --threads 0",
+        "nope",
+        "man nope",
+    ] {
         assert_eq!(bench.orthant(usage).status.code(), Some(2), "{usage}");
     }
 }
@@ -293,7 +337,9 @@ fn potentials_are_written_whole_or_not_at_all() {
 
     bench.json("divergence x.csv y.csv --weights w --eps 0.1 --output p.csv");
     let table = std::fs::read_to_string(bench.path("p.csv")).unwrap();
-    assert!(table.starts_with("cloud,index,weight,potential,potential_kl,self_potential,self_potential_kl\n"));
+    assert!(table.starts_with(
+        "cloud,index,weight,potential,potential_kl,self_potential,self_potential_kl\n"
+    ));
 }
 
 #[test]

@@ -13,12 +13,8 @@ pub(crate) enum Delimiter {
 }
 
 /// In the order of preference: `1, 2` is split at the comma although white space would do as well.
-const CANDIDATES: [Delimiter; 4] = [
-    Delimiter::Byte(b','),
-    Delimiter::Byte(b'\t'),
-    Delimiter::Byte(b';'),
-    Delimiter::Spaces,
-];
+const CANDIDATES: [Delimiter; 4] =
+    [Delimiter::Byte(b','), Delimiter::Byte(b'\t'), Delimiter::Byte(b';'), Delimiter::Spaces];
 
 /// Finds the delimiter in the first bytes of a file.
 ///
@@ -55,10 +51,7 @@ fn score(sample: &[u8], delimiter: Delimiter, carriage: bool) -> Option<(bool, u
         && let Ok(true) = records.next(&mut record)
     {
         lengths.push(record.len());
-        numbers += record
-            .iter()
-            .filter(|field| Field::parse(field) != Field::Text)
-            .count();
+        numbers += record.iter().filter(|field| Field::parse(field) != Field::Text).count();
     }
     let splits = lengths.iter().any(|&n| n > 1);
     let even = lengths.windows(2).all(|pair| pair[0] == pair[1]);

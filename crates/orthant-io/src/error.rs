@@ -325,10 +325,9 @@ impl Error {
         match source.kind() {
             io::ErrorKind::NotFound => Error::NotFound { path },
             io::ErrorKind::IsADirectory => Error::Directory { path },
-            io::ErrorKind::UnexpectedEof => Error::Truncated {
-                path,
-                detail: "the data end too early".to_owned(),
-            },
+            io::ErrorKind::UnexpectedEof => {
+                Error::Truncated { path, detail: "the data end too early".to_owned() }
+            }
             // The decoders of gzip and zip report corrupt data in these two ways.
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Error::Malformed {
                 path,

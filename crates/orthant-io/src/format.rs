@@ -160,10 +160,7 @@ mod tests {
         let text = Some(Format::Text { tabs: false });
         assert_eq!(Format::of_name("a/b.CSV"), (text, false));
         assert_eq!(Format::of_name("b.txt.gz"), (text, true));
-        assert_eq!(
-            Format::of_name("b.tsv").0,
-            Some(Format::Text { tabs: true })
-        );
+        assert_eq!(Format::of_name("b.tsv").0, Some(Format::Text { tabs: true }));
         assert_eq!(Format::of_name("b.pq").0, Some(Format::Parquet));
         assert_eq!(Format::of_name("a.csv/b"), (None, false));
         assert_eq!(Format::of_name("csv"), (None, false));
@@ -172,10 +169,7 @@ mod tests {
 
     #[test]
     fn a_header_that_begins_like_parquet_is_text() {
-        assert_eq!(
-            Format::of_content(b"PAR1,PAR2\n1,2\n"),
-            Format::Text { tabs: false }
-        );
+        assert_eq!(Format::of_content(b"PAR1,PAR2\n1,2\n"), Format::Text { tabs: false });
         assert_eq!(Format::of_content(b"PAR1\x15\x04\x15\0"), Format::Parquet);
     }
 

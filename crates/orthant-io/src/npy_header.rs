@@ -27,10 +27,7 @@ impl Header {
         reader.read_exact(&mut magic).map_err(unreadable)?;
         let [.., major, _] = magic;
         if !magic.starts_with(NPY) || !(1..=3).contains(&major) {
-            return Err(malformed(
-                path,
-                "the header is of an unknown version".to_owned(),
-            ));
+            return Err(malformed(path, "the header is of an unknown version".to_owned()));
         }
         let (length, prefix) = if major == 1 {
             let mut length = [0; 2];
@@ -45,20 +42,16 @@ impl Header {
             return Err(malformed(path, format!("the header has {length} bytes")));
         }
         let mut text = Vec::new();
-        reader
-            .take(length)
-            .read_to_end(&mut text)
-            .map_err(unreadable)?;
+        reader.take(length).read_to_end(&mut text).map_err(unreadable)?;
         if (text.len() as u64) < length {
             return Err(unreadable(io::ErrorKind::UnexpectedEof.into()));
         }
         let text = String::from_utf8_lossy(&text);
         match Header::parse(&text) {
             Some(header) => Ok((header, prefix + length)),
-            None => Err(malformed(
-                path,
-                format!("cannot make sense of the header {}", one_line(&text)),
-            )),
+            None => {
+                Err(malformed(path, format!("cannot make sense of the header {}", one_line(&text))))
+            }
         }
     }
 
@@ -108,11 +101,7 @@ impl Header {
             };
         }
         rest.after("}")?;
-        Some(Header {
-            descr: descr?,
-            fortran: fortran?,
-            shape: shape?,
-        })
+        Some(Header { descr: descr?, fortran: fortran?, shape: shape? })
     }
 
     /// The shape as Python writes it.
@@ -163,11 +152,7 @@ impl<'a> Literal<'a> {
 }
 
 pub(crate) fn malformed(path: &str, detail: String) -> Error {
-    Error::Malformed {
-        path: path.to_owned(),
-        format: "NumPy",
-        detail,
-    }
+    Error::Malformed { path: path.to_owned(), format: "NumPy", detail }
 }
 
 #[cfg(test)]

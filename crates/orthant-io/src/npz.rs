@@ -34,19 +34,13 @@ pub(crate) fn read(
             match (others.next(), others.next()) {
                 (Some(only), None) => only.clone(),
                 _ => {
-                    return Err(Error::ChooseKey {
-                        path: path.to_owned(),
-                        keys: keys.to_vec(),
-                    });
+                    return Err(Error::ChooseKey { path: path.to_owned(), keys: keys.to_vec() });
                 }
             }
         }
     };
     let array = archive.array(&key)?;
-    let name = options
-        .weights
-        .as_ref()
-        .filter(|w| archive.keys.contains(w));
+    let name = options.weights.as_ref().filter(|w| archive.keys.contains(w));
     let Some(name) = name else {
         // The weights, if any, are a column of the array.
         let table = array.table(path);
@@ -56,14 +50,11 @@ pub(crate) fn read(
         return screen.finish(values, weights);
     };
 
-    let weights = archive
-        .array(name)?
-        .into_vector()
-        .ok_or_else(|| Error::Unsupported {
-            path: path.to_owned(),
-            what: format!("{name:?} as weights: an array of two axes"),
-            remedy: "save one weight per point".to_owned(),
-        })?;
+    let weights = archive.array(name)?.into_vector().ok_or_else(|| Error::Unsupported {
+        path: path.to_owned(),
+        what: format!("{name:?} as weights: an array of two axes"),
+        remedy: "save one weight per point".to_owned(),
+    })?;
     if weights.len() != array.rows() {
         return Err(Error::WeightsLength {
             path: path.to_owned(),
@@ -102,9 +93,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
 
     fn array(&mut self, key: &str) -> Result<Array, Error> {
         let plain = key.strip_suffix(".npy").unwrap_or(key);
-        let found = [key, plain]
-            .into_iter()
-            .find(|k| self.keys.iter().any(|known| known == k));
+        let found = [key, plain].into_iter().find(|k| self.keys.iter().any(|known| known == k));
         let Some(found) = found else {
             return Err(Error::UnknownKey {
                 path: self.path.to_owned(),

@@ -36,14 +36,8 @@ mod tests {
         assert_eq!(Field::parse(b"+.5"), Field::Number(0.5));
         assert_eq!(Field::parse(b"1e999"), Field::Number(f64::INFINITY));
         assert_eq!(Field::parse(b"-Inf"), Field::Number(f64::NEG_INFINITY));
-        for missing in [
-            "", "  ", "NA", "n/a", "NaN", "-nan", "NULL", "None", "?", "<NA>",
-        ] {
-            assert_eq!(
-                Field::parse(missing.as_bytes()),
-                Field::Missing,
-                "{missing}"
-            );
+        for missing in ["", "  ", "NA", "n/a", "NaN", "-nan", "NULL", "None", "?", "<NA>"] {
+            assert_eq!(Field::parse(missing.as_bytes()), Field::Missing, "{missing}");
         }
         for text in ["x", "1,5", "1 2", "0x10", "1_000", "\u{ff11}"] {
             assert_eq!(Field::parse(text.as_bytes()), Field::Text, "{text}");

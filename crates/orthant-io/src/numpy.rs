@@ -32,11 +32,7 @@ pub(crate) fn screen<'a>(
         path: table.path,
         marker: "NaN",
         missing: options.missing,
-        labels: selection
-            .coordinates
-            .iter()
-            .map(|&i| table.label(i))
-            .collect(),
+        labels: selection.coordinates.iter().map(|&i| table.label(i)).collect(),
         weights_label: selection.weights.map(|i| table.label(i)),
         names: table.names_of(selection),
     }
@@ -80,10 +76,7 @@ impl Array {
             usize::try_from(rows),
             usize::try_from(columns),
         ) else {
-            return Err(malformed(
-                path,
-                format!("the shape {} is too large", header.shape()),
-            ));
+            return Err(malformed(path, format!("the shape {} is too large", header.shape())));
         };
         let need = count as u64 * dtype.size() as u64;
         let short = |have: u64| Error::Truncated {
@@ -99,37 +92,23 @@ impl Array {
             return Err(short(have));
         }
         let values =
-            dtype
-                .decode(&mut reader, count, length.is_some())
-                .map_err(|stop| match stop {
-                    Stop::End(read) => short(read),
-                    Stop::Error(source) => Error::read(path, source),
-                })?;
+            dtype.decode(&mut reader, count, length.is_some()).map_err(|stop| match stop {
+                Stop::End(read) => short(read),
+                Stop::Error(source) => Error::read(path, source),
+            })?;
         // Reading to the end also makes the decompressors verify their checksums.
-        let more = reader
-            .read(&mut [0])
-            .map_err(|source| Error::read(path, source))?;
+        let more = reader.read(&mut [0]).map_err(|source| Error::read(path, source))?;
         if more > 0 {
             return Err(malformed(
                 path,
                 format!("more data follow than the shape {} takes", header.shape()),
             ));
         }
-        Ok(Array {
-            values,
-            rows,
-            columns,
-            fortran: header.fortran,
-            axes: header.shape.len(),
-        })
+        Ok(Array { values, rows, columns, fortran: header.fortran, axes: header.shape.len() })
     }
 
     pub(crate) fn table<'a>(&self, path: &'a str) -> Table<'a> {
-        Table {
-            path,
-            count: self.columns,
-            names: None,
-        }
+        Table { path, count: self.columns, names: None }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -146,25 +125,15 @@ impl Array {
 
     /// The coordinates, point after point, and the weights.
     pub(crate) fn arrange(self, selection: &Selection) -> (Values, Option<Vec<f64>>) {
-        let layout = Layout {
-            rows: self.rows,
-            columns: self.columns,
-            fortran: self.fortran,
-        };
+        let layout = Layout { rows: self.rows, columns: self.columns, fortran: self.fortran };
         match self.values {
             Values::F32(values) => {
                 let weights = selection.weights.map(|i| layout.column(&values, i));
-                (
-                    Values::F32(layout.pick(values, &selection.coordinates)),
-                    weights,
-                )
+                (Values::F32(layout.pick(values, &selection.coordinates)), weights)
             }
             Values::F64(values) => {
                 let weights = selection.weights.map(|i| layout.column(&values, i));
-                (
-                    Values::F64(layout.pick(values, &selection.coordinates)),
-                    weights,
-                )
+                (Values::F64(layout.pick(values, &selection.coordinates)), weights)
             }
         }
     }
@@ -179,17 +148,11 @@ struct Layout {
 
 impl Layout {
     fn at(&self, row: usize, column: usize) -> usize {
-        if self.fortran {
-            column * self.rows + row
-        } else {
-            row * self.columns + column
-        }
+        if self.fortran { column * self.rows + row } else { row * self.columns + column }
     }
 
     fn column<T: Copy + Into<f64>>(&self, values: &[T], column: usize) -> Vec<f64> {
-        (0..self.rows)
-            .map(|row| values[self.at(row, column)].into())
-            .collect()
+        (0..self.rows).map(|row| values[self.at(row, column)].into()).collect()
     }
 
     fn pick<T: Copy>(&self, values: Vec<T>, columns: &[usize]) -> Vec<T> {
@@ -270,10 +233,7 @@ impl Dtype {
                 });
             }
         };
-        Ok(Dtype {
-            kind,
-            big: order == b'>',
-        })
+        Ok(Dtype { kind, big: order == b'>' })
     }
 
     fn size(self) -> usize {
@@ -293,38 +253,22 @@ impl Dtype {
             Kind::F8 => collect(reader, count, trusted, big, f64::from_le_bytes).map(Values::F64),
             Kind::F2 => collect(reader, count, trusted, big, |b| half(u16::from_le_bytes(b)))
                 .map(Values::F64),
-            Kind::I1 => collect(reader, count, trusted, big, |b| {
-                f64::from(i8::from_le_bytes(b))
-            })
-            .map(Values::F64),
-            Kind::I2 => collect(reader, count, trusted, big, |b| {
-                f64::from(i16::from_le_bytes(b))
-            })
-            .map(Values::F64),
-            Kind::I4 => collect(reader, count, trusted, big, |b| {
-                f64::from(i32::from_le_bytes(b))
-            })
-            .map(Values::F64),
-            Kind::I8 => collect(reader, count, trusted, big, |b| {
-                i64::from_le_bytes(b) as f64
-            })
-            .map(Values::F64),
-            Kind::U1 => collect(reader, count, trusted, big, |b| {
-                f64::from(u8::from_le_bytes(b))
-            })
-            .map(Values::F64),
-            Kind::U2 => collect(reader, count, trusted, big, |b| {
-                f64::from(u16::from_le_bytes(b))
-            })
-            .map(Values::F64),
-            Kind::U4 => collect(reader, count, trusted, big, |b| {
-                f64::from(u32::from_le_bytes(b))
-            })
-            .map(Values::F64),
-            Kind::U8 => collect(reader, count, trusted, big, |b| {
-                u64::from_le_bytes(b) as f64
-            })
-            .map(Values::F64),
+            Kind::I1 => collect(reader, count, trusted, big, |b| f64::from(i8::from_le_bytes(b)))
+                .map(Values::F64),
+            Kind::I2 => collect(reader, count, trusted, big, |b| f64::from(i16::from_le_bytes(b)))
+                .map(Values::F64),
+            Kind::I4 => collect(reader, count, trusted, big, |b| f64::from(i32::from_le_bytes(b)))
+                .map(Values::F64),
+            Kind::I8 => collect(reader, count, trusted, big, |b| i64::from_le_bytes(b) as f64)
+                .map(Values::F64),
+            Kind::U1 => collect(reader, count, trusted, big, |b| f64::from(u8::from_le_bytes(b)))
+                .map(Values::F64),
+            Kind::U2 => collect(reader, count, trusted, big, |b| f64::from(u16::from_le_bytes(b)))
+                .map(Values::F64),
+            Kind::U4 => collect(reader, count, trusted, big, |b| f64::from(u32::from_le_bytes(b)))
+                .map(Values::F64),
+            Kind::U8 => collect(reader, count, trusted, big, |b| u64::from_le_bytes(b) as f64)
+                .map(Values::F64),
         }
     }
 }
@@ -394,10 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(
-        clippy::float_cmp,
-        reason = "half-precision floats are exact in double precision"
-    )]
+    #[expect(clippy::float_cmp, reason = "half-precision floats are exact in double precision")]
     fn halves() {
         assert_eq!(half(0x3c00), 1.0);
         assert_eq!(half(0xc500), -5.0);

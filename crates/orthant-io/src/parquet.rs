@@ -37,11 +37,7 @@ fn read_table(
     let file = SerializedFileReader::new(Bounded(source)).map_err(failed)?;
     let schema = file.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<String> = schema.columns().iter().map(|c| c.path().string()).collect();
-    let table = Table {
-        path,
-        count: names.len(),
-        names: Some(&names),
-    };
+    let table = Table { path, count: names.len(), names: Some(&names) };
     let selection = table.select(options, || Ok(data_columns(&names)))?;
     let columns = selection
         .all()
@@ -50,22 +46,16 @@ fn read_table(
             let column = schema.column(i);
             match Kind::of(&column) {
                 Ok(kind) => Ok((i, kind)),
-                Err(kind) => Err(Error::NotNumeric {
-                    path: path.to_owned(),
-                    column: table.label(i),
-                    kind,
-                }),
+                Err(kind) => {
+                    Err(Error::NotNumeric { path: path.to_owned(), column: table.label(i), kind })
+                }
             }
         })
         .collect::<Result<Vec<_>, Error>>()?;
 
     let dim = selection.coordinates.len();
     let narrow = columns[..dim].iter().all(|(_, kind)| *kind == Kind::F32);
-    let mut values = if narrow {
-        Values::F32(Vec::new())
-    } else {
-        Values::F64(Vec::new())
-    };
+    let mut values = if narrow { Values::F32(Vec::new()) } else { Values::F64(Vec::new()) };
     let mut weights = selection.weights.map(|_| Vec::new());
     for index in 0..file.num_row_groups() {
         let group = file.get_row_group(index).map_err(failed)?;
@@ -97,11 +87,7 @@ fn read_table(
         path,
         marker: "null or NaN",
         missing: options.missing,
-        labels: selection
-            .coordinates
-            .iter()
-            .map(|&i| table.label(i))
-            .collect(),
+        labels: selection.coordinates.iter().map(|&i| table.label(i)).collect(),
         weights_label: selection.weights.map(|i| table.label(i)),
         names: table.names_of(&selection),
     }
@@ -282,14 +268,10 @@ fn read_column(
             collect(shape, reader, |&x| Some(x as f64 / unit))
         }
         (ColumnReader::FixedLenByteArrayColumnReader(reader), Kind::Decimal(unit)) => {
-            collect(shape, reader, |x| {
-                integer(x.data()).map(|x| x as f64 / unit)
-            })
+            collect(shape, reader, |x| integer(x.data()).map(|x| x as f64 / unit))
         }
         (ColumnReader::ByteArrayColumnReader(reader), Kind::Decimal(unit)) => {
-            collect(shape, reader, |x| {
-                integer(x.data()).map(|x| x as f64 / unit)
-            })
+            collect(shape, reader, |x| integer(x.data()).map(|x| x as f64 / unit))
         }
         (ColumnReader::FixedLenByteArrayColumnReader(reader), Kind::F16) => {
             collect(shape, reader, |x| {
@@ -297,9 +279,7 @@ fn read_column(
                 Some(half(u16::from_le_bytes(bits)))
             })
         }
-        _ => Err(ParquetError::General(
-            "a column is not of the type it claims".to_owned(),
-        )),
+        _ => Err(ParquetError::General("a column is not of the type it claims".to_owned())),
     }
 }
 
@@ -308,8 +288,7 @@ fn integer(bytes: &[u8]) -> Option<i128> {
     let first = *bytes.first()?;
     let sign = if first < 0x80 { 0 } else { 0xff };
     let mut all = [sign; 16];
-    all.get_mut(16usize.checked_sub(bytes.len())?..)?
-        .copy_from_slice(bytes);
+    all.get_mut(16usize.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
     Some(i128::from_be_bytes(all))
 }
 
@@ -373,18 +352,13 @@ fn supported(path: &str, compression: Compression) -> Result<(), Error> {
 
 fn parquet_error(path: &str, error: ParquetError) -> Error {
     match error {
-        ParquetError::EOF(detail) => Error::Truncated {
-            path: path.to_owned(),
-            detail: one_line(&detail),
-        },
+        ParquetError::EOF(detail) => {
+            Error::Truncated { path: path.to_owned(), detail: one_line(&detail) }
+        }
         error => malformed(path, &one_line(&error.to_string())),
     }
 }
 
 fn malformed(path: &str, detail: &str) -> Error {
-    Error::Malformed {
-        path: path.to_owned(),
-        format: "Parquet",
-        detail: detail.to_owned(),
-    }
+    Error::Malformed { path: path.to_owned(), format: "Parquet", detail: detail.to_owned() }
 }

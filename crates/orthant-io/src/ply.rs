@@ -26,11 +26,7 @@ pub(crate) fn read(
     };
     let vertex = &header.elements[at];
     let names: Vec<String> = vertex.properties.iter().map(|p| p.name.clone()).collect();
-    let table = Table {
-        path,
-        count: names.len(),
-        names: Some(&names),
-    };
+    let table = Table { path, count: names.len(), names: Some(&names) };
     let selection = table.select(options, || default_columns(&table))?;
     let columns = selection.all();
     for &i in &columns {
@@ -43,12 +39,7 @@ pub(crate) fn read(
         }
     }
 
-    let mut body = Body {
-        path,
-        reader,
-        encoding: header.encoding,
-        line: Vec::new(),
-    };
+    let mut body = Body { path, reader, encoding: header.encoding, line: Vec::new() };
     for element in &header.elements[..at] {
         body.skip(element)?;
     }
@@ -60,9 +51,7 @@ pub(crate) fn read(
         let last = numbers.iter().skip(dim).step_by(dim + 1);
         last.copied().collect()
     });
-    let coordinates = numbers
-        .chunks_exact(columns.len())
-        .flat_map(|row| &row[..dim]);
+    let coordinates = numbers.chunks_exact(columns.len()).flat_map(|row| &row[..dim]);
     let narrow = selection
         .coordinates
         .iter()
@@ -80,11 +69,7 @@ pub(crate) fn read(
         path,
         marker: "NaN",
         missing: options.missing,
-        labels: selection
-            .coordinates
-            .iter()
-            .map(|&i| table.label(i))
-            .collect(),
+        labels: selection.coordinates.iter().map(|&i| table.label(i)).collect(),
         weights_label: selection.weights.map(|i| table.label(i)),
         names: table.names_of(&selection),
     }
@@ -216,9 +201,7 @@ impl Header {
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();
-            reader
-                .read_until(b'\n', &mut line)
-                .map_err(|source| Error::read(path, source))?;
+            reader.read_until(b'\n', &mut line).map_err(|source| Error::read(path, source))?;
             if line.last() != Some(&b'\n') {
                 return Err(Error::Truncated {
                     path: path.to_owned(),
@@ -240,11 +223,7 @@ impl Header {
                     encoding.is_some()
                 }
                 ["element", name, count] => count.parse().is_ok_and(|count| {
-                    elements.push(Element {
-                        name: name.to_owned(),
-                        count,
-                        properties: Vec::new(),
-                    });
+                    elements.push(Element { name: name.to_owned(), count, properties: Vec::new() });
                     true
                 }),
                 ["property", ref kind @ .., name] => {
@@ -367,15 +346,9 @@ impl<R: BufRead> Body<'_, R> {
         table: &Table<'_>,
     ) -> Result<(), Error> {
         let wrong = |what: &str| {
-            malformed(
-                self.path,
-                format!("row {} of {} has {what}", index + 1, element.name),
-            )
+            malformed(self.path, format!("row {} of {} has {what}", index + 1, element.name))
         };
-        let mut tokens = self
-            .line
-            .split(u8::is_ascii_whitespace)
-            .filter(|token| !token.is_empty());
+        let mut tokens = self.line.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty());
         for (i, property) in element.properties.iter().enumerate() {
             let token = tokens.next().ok_or_else(|| wrong("too few values"))?;
             match property.kind {
@@ -393,11 +366,7 @@ impl<R: BufRead> Body<'_, R> {
                     let Some(slot) = slots[i] else { continue };
                     row[slot] = scalar.parse_text(token).ok_or_else(|| Error::NotANumber {
                         path: self.path.to_owned(),
-                        place: Place {
-                            row: index + 1,
-                            line: None,
-                            column: table.label(i),
-                        },
+                        place: Place { row: index + 1, line: None, column: table.label(i) },
                         value: String::from_utf8_lossy(token).into_owned(),
                     })?;
                 }
@@ -439,11 +408,7 @@ impl<R: BufRead> Body<'_, R> {
             Ok(true) => Ok(()),
             Ok(false) => Err(malformed(
                 self.path,
-                format!(
-                    "row {} of {} has a list of no valid length",
-                    index + 1,
-                    element.name
-                ),
+                format!("row {} of {} has a list of no valid length", index + 1, element.name),
             )),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Err(self.short(element, index))
@@ -467,18 +432,10 @@ impl<R: BufRead> Body<'_, R> {
 fn list_length(count: f64) -> Option<u64> {
     // No list type counts further than 32 bits, so the conversion is exact.
     let whole = count >= 0.0 && count <= f64::from(u32::MAX) && count.fract() == 0.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "just checked"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just checked")]
     whole.then_some(count as u64)
 }
 
 fn malformed(path: &str, detail: String) -> Error {
-    Error::Malformed {
-        path: path.to_owned(),
-        format: "PLY",
-        detail,
-    }
+    Error::Malformed { path: path.to_owned(), format: "PLY", detail }
 }

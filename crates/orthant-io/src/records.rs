@@ -15,12 +15,7 @@ pub(crate) enum Records<R: Read> {
         lines: bool,
     },
     /// Fields between any amount of white space.
-    Spaced {
-        reader: BufReader<R>,
-        end: u8,
-        line: u64,
-        buffer: Vec<u8>,
-    },
+    Spaced { reader: BufReader<R>, end: u8, line: u64, buffer: Vec<u8> },
 }
 
 impl<R: Read> Records<R> {
@@ -80,12 +75,7 @@ impl<R: Read> Records<R> {
                     }
                 }
             },
-            Records::Spaced {
-                reader,
-                end,
-                line,
-                buffer,
-            } => loop {
+            Records::Spaced { reader, end, line, buffer } => loop {
                 buffer.clear();
                 if reader.read_until(*end, buffer)? == 0 {
                     return Ok(false);
@@ -113,9 +103,7 @@ fn is_blank(record: &ByteRecord) -> bool {
 pub(crate) fn spaced<'a>(line: &'a [u8], mut each: impl FnMut(&'a [u8])) {
     let mut rest = line.trim_ascii_start();
     while let Some(&first) = rest.first() {
-        let closing = (first == b'"')
-            .then(|| rest[1..].iter().position(|&b| b == b'"'))
-            .flatten();
+        let closing = (first == b'"').then(|| rest[1..].iter().position(|&b| b == b'"')).flatten();
         let (field, after) = if let Some(length) = closing {
             (&rest[1..=length], &rest[length + 2..])
         } else {
@@ -141,9 +129,8 @@ mod tests {
         let mut all = Vec::new();
         while records.next(&mut record).unwrap() {
             let line = records.line(&record);
-            let fields = record
-                .iter()
-                .map(|f| String::from_utf8_lossy(f.trim_ascii()).into_owned());
+            let fields =
+                record.iter().map(|f| String::from_utf8_lossy(f.trim_ascii()).into_owned());
             all.push((line, fields.collect()));
         }
         all
@@ -170,11 +157,7 @@ mod tests {
 
     #[test]
     fn white_space() {
-        let found = records(
-            "# c\n\n  \"a b\"\t c\r\n1   2\n \n\"3",
-            Delimiter::Spaces,
-            false,
-        );
+        let found = records("# c\n\n  \"a b\"\t c\r\n1   2\n \n\"3", Delimiter::Spaces, false);
         assert_eq!(found[0], (Some(3), vec!["a b".to_owned(), "c".to_owned()]));
         assert_eq!(found[1], (Some(4), vec!["1".to_owned(), "2".to_owned()]));
         assert_eq!(found[2], (Some(6), vec!["\"3".to_owned()]));

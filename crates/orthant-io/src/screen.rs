@@ -26,28 +26,16 @@ impl Screen<'_> {
     ) -> Result<Cloud, Error> {
         let path = || self.path.to_owned();
         if values.is_empty() {
-            return Err(Error::NoRows {
-                path: path(),
-                header: false,
-            });
+            return Err(Error::NoRows { path: path(), header: false });
         }
         let dropped = match &mut values {
             Values::F32(values) => self.screen(values, weights.as_mut())?,
             Values::F64(values) => self.screen(values, weights.as_mut())?,
         };
         if values.is_empty() {
-            return Err(Error::AllDropped {
-                path: path(),
-                dropped,
-            });
+            return Err(Error::AllDropped { path: path(), dropped });
         }
-        Ok(Cloud {
-            values,
-            dim: self.labels.len(),
-            weights,
-            columns: self.names,
-            dropped,
-        })
+        Ok(Cloud { values, dim: self.labels.len(), weights, columns: self.names, dropped })
     }
 
     fn screen<T: Copy + Into<f64>>(
@@ -94,11 +82,7 @@ impl Screen<'_> {
             return Ok(false);
         }
         let path = self.path.to_owned();
-        let place = Place {
-            row: row as u64 + 1,
-            line: None,
-            column: label.clone(),
-        };
+        let place = Place { row: row as u64 + 1, line: None, column: label.clone() };
         Err(if value.is_nan() {
             let value = self.marker.to_owned();
             Error::MissingValue { path, place, value }

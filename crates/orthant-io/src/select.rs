@@ -21,11 +21,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// All columns to read: the coordinates, then the weights.
     pub(crate) fn all(&self) -> Vec<usize> {
-        self.coordinates
-            .iter()
-            .copied()
-            .chain(self.weights)
-            .collect()
+        self.coordinates.iter().copied().chain(self.weights).collect()
     }
 }
 
@@ -41,11 +37,7 @@ impl Table<'_> {
     /// The names of the coordinate columns.
     pub(crate) fn names_of(&self, selection: &Selection) -> Option<Vec<String>> {
         let names = self.names?;
-        selection
-            .coordinates
-            .iter()
-            .map(|&i| names.get(i).cloned())
-            .collect()
+        selection.coordinates.iter().map(|&i| names.get(i).cloned()).collect()
     }
 
     /// Resolves the options; `default` lists the coordinates if none are asked for.
@@ -80,14 +72,9 @@ impl Table<'_> {
             }
         }
         if coordinates.is_empty() {
-            return Err(Error::NoColumns {
-                path: self.path.to_owned(),
-            });
+            return Err(Error::NoColumns { path: self.path.to_owned() });
         }
-        Ok(Selection {
-            coordinates,
-            weights,
-        })
+        Ok(Selection { coordinates, weights })
     }
 
     /// One column by name or else by position.
@@ -170,19 +157,13 @@ mod tests {
         weights: Option<&str>,
     ) -> Result<Selection, String> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let table = Table {
-            path: "t.csv",
-            count: names.len(),
-            names: Some(&names),
-        };
+        let table = Table { path: "t.csv", count: names.len(), names: Some(&names) };
         let options = ReadOptions {
             columns: columns.map(|c| c.iter().map(ToString::to_string).collect()),
             weights: weights.map(ToOwned::to_owned),
             ..ReadOptions::default()
         };
-        table
-            .select(&options, || Ok((0..names.len()).collect()))
-            .map_err(|e| e.to_string())
+        table.select(&options, || Ok((0..names.len()).collect())).map_err(|e| e.to_string())
     }
 
     fn coordinates(names: &[&str], columns: &[&str]) -> Result<Vec<usize>, String> {
@@ -222,18 +203,9 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let error = |columns: &[&str]| coordinates(&["x", "y", "y"], columns).unwrap_err();
-        assert_eq!(
-            error(&["z"]),
-            r#"t.csv: no column "z"; the columns are "x", "y", "y""#
-        );
-        assert_eq!(
-            error(&["0"]),
-            r#"t.csv: no column "0"; the columns are "x", "y", "y""#
-        );
-        assert_eq!(
-            error(&["3-1"]),
-            r#"t.csv: no column "3-1"; the columns are "x", "y", "y""#
-        );
+        assert_eq!(error(&["z"]), r#"t.csv: no column "z"; the columns are "x", "y", "y""#);
+        assert_eq!(error(&["0"]), r#"t.csv: no column "0"; the columns are "x", "y", "y""#);
+        assert_eq!(error(&["3-1"]), r#"t.csv: no column "3-1"; the columns are "x", "y", "y""#);
         assert_eq!(
             error(&["y"]),
             r#"t.csv: several columns are named "y"; select by position, counted from 1"#
@@ -256,10 +228,6 @@ mod tests {
     fn long_lists_of_names_are_shortened() {
         let names: Vec<String> = (0..30).map(|i| format!("c{i}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert!(
-            coordinates(&names, &["z"])
-                .unwrap_err()
-                .ends_with(r#""c9" and 20 more"#)
-        );
+        assert!(coordinates(&names, &["z"]).unwrap_err().ends_with(r#""c9" and 20 more"#));
     }
 }

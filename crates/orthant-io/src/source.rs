@@ -24,10 +24,7 @@ impl<'a> Spec<'a> {
     /// Splits `file.npz:key`, unless a file of just that name exists.
     pub(crate) fn of_file(spec: &'a str) -> Self {
         if fs::exists(spec).unwrap_or(false) {
-            return Spec {
-                file: spec,
-                key: None,
-            };
+            return Spec { file: spec, key: None };
         }
         Spec::of_name(spec)
     }
@@ -36,14 +33,10 @@ impl<'a> Spec<'a> {
     pub(crate) fn of_name(name: &'a str) -> Self {
         const MARK: &str = ".npz:";
         match name.to_ascii_lowercase().rfind(MARK) {
-            Some(at) => Spec {
-                file: &name[..at + MARK.len() - 1],
-                key: Some(&name[at + MARK.len()..]),
-            },
-            None => Spec {
-                file: name,
-                key: None,
-            },
+            Some(at) => {
+                Spec { file: &name[..at + MARK.len() - 1], key: Some(&name[at + MARK.len()..]) }
+            }
+            None => Spec { file: name, key: None },
         }
     }
 
@@ -153,10 +146,7 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
     format.check(&path, &head)?;
     match format {
         Format::Text { tabs } => {
-            let sample = text::Sample {
-                complete: (head.len() as u64) < HEAD,
-                bytes: &head,
-            };
+            let sample = text::Sample { complete: (head.len() as u64) < HEAD, bytes: &head };
             text::read(&path, &sample, tabs, raw.into_reader(), options)
         }
         Format::Npy => {

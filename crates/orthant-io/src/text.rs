@@ -44,17 +44,10 @@ pub(crate) fn read(
     let mut records = Records::new(reader, delimiter, carriage);
     let mut record = ByteRecord::new();
     if !records.next(&mut record).map_err(unreadable)? {
-        return Err(Error::NoRows {
-            path: path.to_owned(),
-            header: false,
-        });
+        return Err(Error::NoRows { path: path.to_owned(), header: false });
     }
     let names = header(path, &record, options);
-    let table = Table {
-        path,
-        count: record.len(),
-        names: names.as_deref(),
-    };
+    let table = Table { path, count: record.len(), names: names.as_deref() };
     let selection = table.select(options, || every_column(&table))?;
     let mut rows = Rows::new(&table, &selection, options.missing);
 
@@ -74,11 +67,7 @@ pub(crate) fn read(
 /// not count, so that a column of text may stand beside the coordinates without a header.
 fn header(path: &str, record: &ByteRecord, options: &ReadOptions) -> Option<Vec<String>> {
     let count = record.len();
-    let is_text = |i: usize| {
-        record
-            .get(i)
-            .is_some_and(|f| Field::parse(f) == Field::Text)
-    };
+    let is_text = |i: usize| record.get(i).is_some_and(|f| Field::parse(f) == Field::Text);
     let all = || Ok((0..count).collect());
     let names: Vec<String> = record
         .iter()
@@ -101,15 +90,10 @@ fn header(path: &str, record: &ByteRecord, options: &ReadOptions) -> Option<Vec<
 
 /// All columns, if all of them are meant to be data.
 fn every_column(table: &Table<'_>) -> Result<Vec<usize>, Error> {
-    let unnamed = table
-        .names
-        .and_then(|names| names.iter().position(String::is_empty));
+    let unnamed = table.names.and_then(|names| names.iter().position(String::is_empty));
     match unnamed {
         // Written by pandas and R for the row numbers, which would silently become a coordinate.
-        Some(i) => Err(Error::UnnamedColumn {
-            path: table.path.to_owned(),
-            position: i + 1,
-        }),
+        Some(i) => Err(Error::UnnamedColumn { path: table.path.to_owned(), position: i + 1 }),
         None => Ok((0..table.count).collect()),
     }
 }
@@ -193,11 +177,7 @@ impl<'a> Rows<'a> {
         }
         let path = self.table.path.to_owned();
         let value = String::from_utf8_lossy(field.trim_ascii()).into_owned();
-        let place = Place {
-            row: self.seen,
-            line: line(),
-            column: self.table.label(column),
-        };
+        let place = Place { row: self.seen, line: line(), column: self.table.label(column) };
         Err(match found {
             Field::Number(_) => Error::Infinite { path, place, value },
             Field::Missing => Error::MissingValue { path, place, value },
@@ -208,16 +188,10 @@ impl<'a> Rows<'a> {
     fn finish(self) -> Result<Cloud, Error> {
         let path = self.table.path;
         if self.seen == 0 {
-            return Err(Error::NoRows {
-                path: path.to_owned(),
-                header: true,
-            });
+            return Err(Error::NoRows { path: path.to_owned(), header: true });
         }
         if self.values.is_empty() {
-            return Err(Error::AllDropped {
-                path: path.to_owned(),
-                dropped: self.dropped,
-            });
+            return Err(Error::AllDropped { path: path.to_owned(), dropped: self.dropped });
         }
         Ok(Cloud {
             values: Values::F64(self.values),

@@ -70,10 +70,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     if !directory.is_dir() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "there is no such directory",
-        ));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such directory"));
     }
     let mut file = builder
         .tempfile_in(directory)

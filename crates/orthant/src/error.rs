@@ -167,7 +167,9 @@ pub enum Error {
     },
 
     /// Coordinates or values beyond the range of double precision.
-    #[error("the clouds extend over {extent:e}: their squared distances overflow; divide the coordinates by a constant")]
+    #[error(
+        "the clouds extend over {extent:e}: their squared distances overflow; divide the coordinates by a constant"
+    )]
     TooWide {
         /// Largest absolute coordinate after centring.
         extent: f64,
@@ -189,7 +191,9 @@ pub enum Error {
     },
 
     /// Two clouds cannot be compared by a divergence with this kernel.
-    #[error("a divergence needs one kernel for its three terms, {given} gives only the cross term; {remedy}")]
+    #[error(
+        "a divergence needs one kernel for its three terms, {given} gives only the cross term; {remedy}"
+    )]
     NoSelfTerms {
         /// The kernel given.
         given: &'static str,

@@ -121,7 +121,11 @@ impl Frame {
     /// A cost in the units of the user.
     pub(crate) fn cost_to_user(&self, cost: f64) -> Result<f64> {
         let cost = cost / self.shrink / self.shrink;
-        if cost.is_finite() { Ok(cost) } else { Err(Error::TooWide { extent: self.radius / self.shrink }) }
+        if cost.is_finite() {
+            Ok(cost)
+        } else {
+            Err(Error::TooWide { extent: self.radius / self.shrink })
+        }
     }
 }
 

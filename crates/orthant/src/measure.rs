@@ -251,9 +251,7 @@ impl<'a> Measure<'a> {
     pub fn support(&self) -> Support<'_> {
         match &self.parts {
             None => Support { points: &self.points, weights: &self.weights },
-            Some(parts) => {
-                Support { points: &parts.support, weights: &parts.support_weights }
-            }
+            Some(parts) => Support { points: &parts.support, weights: &parts.support_weights },
         }
     }
 

@@ -224,7 +224,9 @@ impl<'a> OptionsBuilder<'a> {
                 return option(
                     "tolerance",
                     match precision {
-                        Precision::F32 => "at least 1e-6 in single precision (f64 takes smaller ones)",
+                        Precision::F32 => {
+                            "at least 1e-6 in single precision (f64 takes smaller ones)"
+                        }
                         Precision::F64 => "at least 1e-13, the rounding of double precision",
                     },
                     o.tolerance,

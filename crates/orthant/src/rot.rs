@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Cloud, Error, Result, Shape};
-use crate::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean};
+use crate::features::{
+    ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean,
+};
 use crate::frame::Frame;
 use crate::kernel::{
-    CostMatrix, CostRows, Exact, ExactSelf, Factored, FactoredSelf, FeatureCost, LogPass, LogRows,
-    Moments, Partition, Recomputed, Side, Stored,
+    Builds, CostMatrix, CostRows, Exact, ExactSelf, Factored, FactoredSelf, FeatureCost, Kernel,
+    LogPass, LogRows, Moments, Partition, Recomputed, SelfKernel, Side, Stored,
 };
 use crate::measure::{Measure, Points};
 use crate::options::{Cost, Features, Method, Options, Precision};
@@ -141,7 +143,11 @@ enum Ground<'p> {
     /// `exp(-||x - y||^2 / eps)`, epsilon in units of the frame.
     SquaredEuclidean(Frame, f64),
     Matrix(&'p CostMatrix<'p>),
-    Maps { maps: [Arc<dyn FeatureMap>; 2], shared: bool, used: Used },
+    Maps {
+        maps: [Arc<dyn FeatureMap>; 2],
+        shared: bool,
+        used: Used,
+    },
     Explicit(&'p FeatureMatrix<'p>, &'p FeatureMatrix<'p>),
 }
 
@@ -197,7 +203,9 @@ impl<'p> Problem<'p> {
                 Ground::SquaredEuclidean(frame, epsilon)
             }
             Ok(Cost::Matrix(matrix)) => matrix_ground(matrix, mu, nu, options.epsilon)?,
-            Ok(Cost::Features(features)) | Err(features) => feature_ground(features, mu, nu, options)?,
+            Ok(Cost::Features(features)) | Err(features) => {
+                feature_ground(features, mu, nu, options)?
+            }
         };
         let frame = match &ground {
             Ground::Maps { used: Used::Gaussian, .. } => Some(Frame::around(mu, nu)?),
@@ -225,6 +233,7 @@ impl<'p> Problem<'p> {
     }
 
     fn check_memory(&self) -> Result<()> {
+        const GIB: f64 = (1_u64 << 30) as f64;
         let Some(limit) = self.options.max_memory else { return Ok(()) };
         let (n, m) = (self.mu.support().len() as f64, self.nu.support().len() as f64);
         let bytes = match self.options.precision {
@@ -239,7 +248,6 @@ impl<'p> Problem<'p> {
                 ("the feature matrices", (n + m) * rank, "use a smaller --rank or --precision f32")
             }
         };
-        const GIB: f64 = (1_u64 << 30) as f64;
         if numbers * bytes > limit as f64 {
             let (gib, limit_gib) = (numbers * bytes / GIB, limit as f64 / GIB);
             return Err(Error::Memory { what, gib, limit_gib, remedy });
@@ -285,9 +293,8 @@ impl<'p> Problem<'p> {
         match &self.ground {
             Ground::Maps { maps, .. } => {
                 let map = &*maps[cloud as usize];
-                let rows = Mapped::new(map, self.points(cloud, part)).map_err(|error| {
-                    Error::InCloud { cloud, source: Box::new(error) }
-                })?;
+                let rows = Mapped::new(map, self.points(cloud, part))
+                    .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
                 Ok(Box::new(rows))
             }
             Ground::Explicit(xi, zeta) => {
@@ -392,7 +399,8 @@ impl<'p> Problem<'p> {
 
         let (a, b) = (mu.support().weights, nu.support().weights);
         let slack = 1.0 - outcome.y.mass;
-        let kl = |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
+        let kl =
+            |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
         let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g) + slack);
         let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b) + slack);
         if !(value.is_finite() && value_kl.is_finite()) {
@@ -423,7 +431,11 @@ impl<'p> Problem<'p> {
             reason: self.reason.clone(),
             builds: builds.count,
             times: Times {
-                features: if term == Term::Cross { self.prepared + builds.time } else { builds.time },
+                features: if term == Term::Cross {
+                    self.prepared + builds.time
+                } else {
+                    builds.time
+                },
                 solve: begun.elapsed().saturating_sub(builds.time),
             },
             weights_x: mu.weights().to_vec(),
@@ -436,28 +448,25 @@ impl<'p> Problem<'p> {
         let (outcome, moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self() {
             let mut kernel = FactoredSelf::new(side(task.x)?);
             let outcome = task.solve_self(self, &mut kernel, observer)?;
-            let builds = crate::kernel::SelfKernel::builds(&kernel);
+            let builds = SelfKernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         } else {
             let mut kernel = Factored::new(side(task.x)?, side(task.y)?);
             let outcome = task.solve(self, &mut kernel, observer)?;
-            let builds = crate::kernel::Kernel::builds(&kernel);
+            let builds = Kernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         };
-        let transport_cost = match &self.frame {
-            Some(frame) => {
-                let (x, y) = (self.points(task.x, Part::Support), self.points(task.y, Part::Support));
-                let squared = moments.squared_distance(
-                    frame.dim(),
-                    &|i, out| frame.copy_coordinates(&x, i, 0, out),
-                    &|j, out| frame.copy_coordinates(&y, j, 0, out),
-                );
-                Some(frame.cost_to_user(squared)?)
-            }
-            None => {
-                drop(moments);
-                self.cost_over_pairs(task, &outcome)?
-            }
+        let transport_cost = if let Some(frame) = &self.frame {
+            let (x, y) = (self.points(task.x, Part::Support), self.points(task.y, Part::Support));
+            let squared = moments.squared_distance(
+                frame.dim(),
+                &|i, out| frame.copy_coordinates(&x, i, 0, out),
+                &|j, out| frame.copy_coordinates(&y, j, 0, out),
+            );
+            Some(frame.cost_to_user(squared)?)
+        } else {
+            drop(moments);
+            self.cost_over_pairs(task, &outcome)?
         };
         Ok(Solved { outcome, builds, transport_cost })
     }
@@ -477,11 +486,11 @@ impl<'p> Problem<'p> {
         let (outcome, log, builds) = if task.is_self() {
             let mut kernel = ExactSelf::new(side);
             let outcome = task.solve_self(self, &mut kernel, observer)?;
-            (outcome, kernel.expected_log(), crate::kernel::SelfKernel::builds(&kernel))
+            (outcome, kernel.expected_log(), SelfKernel::builds(&kernel))
         } else {
             let mut kernel = Exact::new(side);
             let outcome = task.solve(self, &mut kernel, observer)?;
-            (outcome, kernel.expected_log(), crate::kernel::Kernel::builds(&kernel))
+            (outcome, kernel.expected_log(), Kernel::builds(&kernel))
         };
         Ok(Solved { outcome, builds, transport_cost: Some(-self.options.epsilon * log) })
     }
@@ -522,7 +531,7 @@ struct Task {
 /// What the kernels leave.
 struct Solved {
     outcome: Outcome,
-    builds: crate::kernel::Builds,
+    builds: Builds,
     transport_cost: Option<f64>,
 }
 
@@ -534,7 +543,7 @@ impl Task {
     fn solve(
         &self,
         problem: &Problem<'_>,
-        kernel: &mut dyn crate::kernel::Kernel,
+        kernel: &mut dyn Kernel,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
         let a = problem.measure(self.x).support().weights;
@@ -545,7 +554,7 @@ impl Task {
     fn solve_self(
         &self,
         problem: &Problem<'_>,
-        kernel: &mut dyn crate::kernel::SelfKernel,
+        kernel: &mut dyn SelfKernel,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
         let a = problem.measure(self.x).support().weights;

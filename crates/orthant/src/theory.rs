@@ -1,8 +1,8 @@
 //! How many features, how many iterations: the paper's statements as functions, with their
 //! constants checked.
 //!
-//! "The paper" is Scetbon & Cuturi, *Linear Time Sinkhorn Divergences using Positive Features*,
-//! NeurIPS 2020. Its Lemma 1 takes features
+//! "The paper" is Scetbon & Cuturi, *Linear Time Sinkhorn Divergences using Positive Features*
+//! (Neural Information Processing Systems, 2020). Its Lemma 1 takes features
 //! `phi(x, u) = (2q)^{d/4} exp(-2 ||x-u||^2/eps) exp(||u||^2/(eps q))` of the Gaussian kernel with
 //! anchors `u ~ N(0, (q eps/4) I)`; Proposition 3.1 bounds `|k_theta/k - 1|` over `r` of them, and
 //! Theorem 3.1 carries the bound over to the value. Where a constant of the paper does not hold, the
@@ -327,13 +327,9 @@ mod tests {
         let width = 40.0 * (variance.max(epsilon)).sqrt();
         let steps = 40_000;
         let h = 2.0 * width / f64::from(steps);
-        let density = |u: f64| {
-            (-0.5 * u * u / variance).exp() / (std::f64::consts::TAU * variance).sqrt()
-        };
-        (0..=steps)
-            .map(|i| centre - width + h * f64::from(i))
-            .map(|u| h * f(u) * density(u))
-            .sum()
+        let density =
+            |u: f64| (-0.5 * u * u / variance).exp() / (std::f64::consts::TAU * variance).sqrt();
+        (0..=steps).map(|i| centre - width + h * f64::from(i)).map(|u| h * f(u) * density(u)).sum()
     }
 
     #[test]
@@ -360,7 +356,8 @@ mod tests {
 
     #[test]
     fn least_psi_q_minimises_psi_and_the_paper_q_does_not() {
-        for (radius, epsilon, dim) in [(1e-3, 1.0, 1), (0.5, 1.0, 1), (1.0, 0.5, 3), (3.0, 0.1, 10)] {
+        for (radius, epsilon, dim) in [(1e-3, 1.0, 1), (0.5, 1.0, 1), (1.0, 0.5, 3), (3.0, 0.1, 10)]
+        {
             let q = least_psi_q(radius, epsilon, dim);
             let at = |q| psi(q, dim, radius, epsilon).ln();
             for factor in [0.9, 0.99, 1.01, 1.1] {
@@ -395,8 +392,12 @@ mod tests {
                     // Anchors of all sizes, and near the maximiser of this pair.
                     let shrink = 1.0 - 0.5 / q;
                     let wide = normals(dim, &mut rng);
-                    let near: Vec<f64> =
-                        x.iter().zip(&y).zip(&wide).map(|((x, y), z)| 0.5 * (x + y) / shrink + 0.1 * z).collect();
+                    let near: Vec<f64> = x
+                        .iter()
+                        .zip(&y)
+                        .zip(&wide)
+                        .map(|((x, y), z)| 0.5 * (x + y) / shrink + 0.1 * z)
+                        .collect();
                     for u in [wide, near] {
                         assert!(ratio(&x, &y, &u) <= bound * (1.0 + 1e-9), "{radius} {q}");
                     }
@@ -420,11 +421,15 @@ mod tests {
 
     #[test]
     fn second_moment_by_quadrature() {
-        for (q, x, y, epsilon) in
-            [(0.7, 0.3, -0.1, 1.0), (2.0, 1.0, 0.5, 0.5), (0.5, 0.0, 0.0, 1.0), (5.0, -2.0, -1.0, 0.3)]
-        {
+        for (q, x, y, epsilon) in [
+            (0.7, 0.3, -0.1, 1.0),
+            (2.0, 1.0, 0.5, 0.5),
+            (0.5, 0.0, 0.0, 1.0),
+            (5.0, -2.0, -1.0, 0.3),
+        ] {
             let ratio = |u: f64| {
-                phi(&[x], &[u], q, epsilon) * phi(&[y], &[u], q, epsilon) / kernel(&[x], &[y], epsilon)
+                phi(&[x], &[u], q, epsilon) * phi(&[y], &[u], q, epsilon)
+                    / kernel(&[x], &[y], epsilon)
             };
             let first = mean_over_anchors(q, epsilon, 0.0, ratio);
             assert!((first - 1.0).abs() < 1e-10, "{q}: {first}");
@@ -439,10 +444,13 @@ mod tests {
 
     #[test]
     fn gradient_second_moment_by_quadrature_exceeds_the_bound_of_the_paper() {
-        for (q, x, epsilon) in [(0.7, 0.3, 1.0_f64), (2.0, 1.0, 0.5), (0.5, 0.0, 1.0), (5.0, -2.0, 0.3)] {
+        for (q, x, epsilon) in
+            [(0.7, 0.3, 1.0_f64), (2.0, 1.0, 0.5), (0.5, 0.0, 1.0), (5.0, -2.0, 0.3)]
+        {
             let gradient = |u: f64| {
                 let h = 1e-5 * epsilon.sqrt();
-                let slope = (phi(&[x + h], &[u], q, epsilon) - phi(&[x - h], &[u], q, epsilon)) / (2.0 * h);
+                let slope =
+                    (phi(&[x + h], &[u], q, epsilon) - phi(&[x - h], &[u], q, epsilon)) / (2.0 * h);
                 slope * slope
             };
             let mean = mean_over_anchors(q, epsilon, x, gradient);
@@ -593,7 +601,8 @@ mod tests {
         let constant = 512.0 * b.psi * (4.0 + b.psi.powi(2) / rank) * 4.0;
         assert!((b.constant(rank) / constant - 1.0).abs() < 1e-14);
         // D^2 = 2R^2, kappa^-2 = exp(8R^2/eps).
-        let printed = 2.0 * radius * radius * (8.0 * radius * radius).exp() * constant / delta.powi(2)
+        let printed = 2.0 * radius * radius * (8.0 * radius * radius).exp() * constant
+            / delta.powi(2)
             * (-rank * delta.powi(2) / (2.0 * b.psi.powi(2) * 3.0)).exp();
         assert!((b.failure_probability(rank, delta) / printed - 1.0).abs() < 1e-11);
         for (delta, tau) in [(0.3, 0.05), (0.01, 0.5), (0.9, 1e-9)] {
@@ -644,10 +653,14 @@ mod tests {
             let logs = log_kernel(&map, &x, &y);
             let plain = -logs.iter().copied().fold(f64::INFINITY, f64::min);
             let found = q_theta(&map, &x, &y).unwrap();
-            assert!((found - plain).abs() < 1e-11 * plain.abs().max(1.0), "{epsilon}: {found} {plain}");
-            let costs = (0..x.len()).flat_map(|i| (0..y.len()).map(move |j| (i, j))).map(|(i, j)| {
-                (0..2).map(|k| (x.coordinate(i, k) - y.coordinate(j, k)).powi(2)).sum::<f64>()
-            });
+            assert!(
+                (found - plain).abs() < 1e-11 * plain.abs().max(1.0),
+                "{epsilon}: {found} {plain}"
+            );
+            let costs =
+                (0..x.len()).flat_map(|i| (0..y.len()).map(move |j| (i, j))).map(|(i, j)| {
+                    (0..2).map(|k| (x.coordinate(i, k) - y.coordinate(j, k)).powi(2)).sum::<f64>()
+                });
             let largest = costs.clone().fold(0.0, f64::max);
             let worst = logs.iter().zip(costs).map(|(l, c)| (l + c / epsilon).exp_m1().abs());
             let t = worst.fold(0.0, f64::max);

@@ -19,7 +19,12 @@ pub(crate) fn normal(n: usize, mean: &[f64], deviation: f64, seed: u64) -> Vec<f
 }
 
 /// The uniform measure on such draws.
-pub(crate) fn normal_measure(n: usize, mean: &[f64], deviation: f64, seed: u64) -> Measure<'static> {
+pub(crate) fn normal_measure(
+    n: usize,
+    mean: &[f64],
+    deviation: f64,
+    seed: u64,
+) -> Measure<'static> {
     Measure::uniform(Points::new(normal(n, mean, deviation, seed), mean.len()).unwrap())
 }
 

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use common::{normal, relative};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::theory;
-use orthant::{Cloud, Cost, Error, Features, Measure, Method, Options, Points, Shape, divergence, rot};
+use orthant::{
+    Cloud, Cost, Error, Features, Measure, Method, Options, Points, Shape, divergence, rot,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -61,9 +63,7 @@ fn assert_unbiased(name: &str, statistics: &[(f64, f64)], exact: &[f64]) {
 }
 
 fn two_clouds(centre: [f64; 2]) -> (Measure<'static>, Measure<'static>) {
-    let cloud = |n, seed| {
-        Measure::uniform(Points::new(normal(n, &centre, 0.5, seed), 2).unwrap())
-    };
+    let cloud = |n, seed| Measure::uniform(Points::new(normal(n, &centre, 0.5, seed), 2).unwrap());
     (cloud(3, 1), cloud(4, 2))
 }
 
@@ -98,7 +98,14 @@ struct Plain {
 }
 
 impl Plain {
-    fn new(mu: &Measure<'_>, nu: &Measure<'_>, epsilon: f64, rank: usize, seed: u64, centred: bool) -> Self {
+    fn new(
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+        epsilon: f64,
+        rank: usize,
+        seed: u64,
+        centred: bool,
+    ) -> Self {
         let dim = mu.dim();
         let centre: Vec<f64> = mu
             .mean()
@@ -131,7 +138,8 @@ impl Plain {
                 let mut exponent = 0.0;
                 for (k, u) in u.iter().enumerate() {
                     let away = p.coordinate(i, k) - self.centre[k] - u;
-                    exponent += -2.0 * away * away / self.epsilon + u * u / (self.epsilon * divisor);
+                    exponent +=
+                        -2.0 * away * away / self.epsilon + u * u / (self.epsilon * divisor);
                 }
                 (2.0 * self.q).powf(dim / 4.0) * exponent.exp() / rank.sqrt()
             })
@@ -186,8 +194,7 @@ fn the_exponent_printed_in_lemma_1_is_biased() {
 fn the_error_of_gaussian_features_has_the_variance_of_the_theory_and_falls_as_one_over_sqrt_rank() {
     let (mu, nu) = two_clouds([0.0, 0.0]);
     let (x, y, epsilon, seeds) = (mu.points(), nu.points(), 2.0, 300);
-    let exact: Vec<f64> =
-        squared_distances(x, y).iter().map(|c| (-c / epsilon).exp()).collect();
+    let exact: Vec<f64> = squared_distances(x, y).iter().map(|c| (-c / epsilon).exp()).collect();
     let ranks: Vec<usize> = (0..7).map(|k| 50 << k).collect();
     let mut points = Vec::new();
     for &rank in &ranks {
@@ -221,7 +228,7 @@ fn the_error_of_gaussian_features_has_the_variance_of_the_theory_and_falls_as_on
     }
     let slope = slope(&points);
     assert!((slope + 0.5).abs() < 0.1, "{slope}");
-    // What was measured when this was written: -0.497.
+    // Measured: -0.4994.
     assert!((slope + 0.5).abs() < 0.05, "{slope}");
 }
 
@@ -254,10 +261,8 @@ fn arc_cosine_features_are_unbiased_for_cho_and_saul() {
     let (px, py) = (Points::new(x.concat(), 3).unwrap(), Points::new(y.concat(), 3).unwrap());
     let kappa = 0.3;
     for order in [0, 1, 2] {
-        let exact: Vec<f64> = x
-            .iter()
-            .flat_map(|x| y.iter().map(move |y| kappa + arc_cosine(order, x, y)))
-            .collect();
+        let exact: Vec<f64> =
+            x.iter().flat_map(|x| y.iter().map(move |y| kappa + arc_cosine(order, x, y))).collect();
         for sigma in [1.0, 1.5, 2.0] {
             let found = statistics(2000, |seed| {
                 let map = ArcCosine::new(3, order, kappa, sigma, 201, seed).unwrap();
@@ -378,8 +383,9 @@ fn arc(dim: usize, rank: usize) -> Arc<dyn FeatureMap> {
 fn bad_arguments_have_their_error_and_message() {
     let (mu, nu) = two_clouds([0.0, 0.0]);
     let gaussian = |epsilon, rank| Gaussian::paper(&mu, &nu, epsilon, rank, 0, true).map(|_| ());
-    let arc_cosine =
-        |dim, order, kappa, sigma, rank| ArcCosine::new(dim, order, kappa, sigma, rank, 0).map(|_| ());
+    let arc_cosine = |dim, order, kappa, sigma, rank| {
+        ArcCosine::new(dim, order, kappa, sigma, rank, 0).map(|_| ())
+    };
     let matrix = |v: Vec<f64>, n, r| FeatureMatrix::new(v, n, r).map(|_| ());
     let linear = |v: Vec<f64>| Linear::new(2).unwrap().check(&Points::new(v, 2).unwrap());
     let method = |features: Features<'static>| {
@@ -390,15 +396,15 @@ fn bad_arguments_have_their_error_and_message() {
         (gaussian(1.0, 0), "rank must be at least 1, got 0"),
         (gaussian(0.0, 9), "epsilon must be positive and finite, got 0"),
         (gaussian(f64::NAN, 9), "epsilon must be positive and finite, got NaN"),
-        (arc_cosine(2, 3, 1.0, 1.0, 9), "the order of the arc-cosine kernel must be 0, 1 or 2, got 3"),
+        (
+            arc_cosine(2, 3, 1.0, 1.0, 9),
+            "the order of the arc-cosine kernel must be 0, 1 or 2, got 3",
+        ),
         (arc_cosine(2, 1, 0.0, 1.0, 9), "kappa must be positive and finite, got 0"),
         (arc_cosine(2, 1, f64::INFINITY, 1.0, 9), "kappa must be positive and finite, got inf"),
         (arc_cosine(2, 1, 1.0, 0.5, 9), "sigma must be at least 1 and finite, got 0.5"),
         (arc_cosine(2, 1, 1.0, f64::NAN, 9), "sigma must be at least 1 and finite, got NaN"),
-        (
-            arc_cosine(2, 1, 1.0, 1.0, 1),
-            "rank must be at least 2 for the arc-cosine kernel, got 1",
-        ),
+        (arc_cosine(2, 1, 1.0, 1.0, 1), "rank must be at least 2 for the arc-cosine kernel, got 1"),
         (
             linear(vec![1.0, 2.0, 3.0, 0.0]),
             "feature 2 of point 2 is 0; positive features must be positive and finite",
@@ -492,7 +498,8 @@ fn errors_carry_what_their_message_says() {
     // A pair of maps may take clouds of different dimensions; each is checked against its own.
     let line = Measure::uniform(Points::new(vec![0.5, 1.0], 1).unwrap());
     let pair = |x, y| {
-        let o = Options::builder(1.0).method(Method::Factored(Features::Pair(x, y))).build().unwrap();
+        let o =
+            Options::builder(1.0).method(Method::Factored(Features::Pair(x, y))).build().unwrap();
         rot(&mu, &line, &o)
     };
     assert!(pair(arc(2, 8), arc(1, 8)).unwrap().converged());
@@ -504,6 +511,7 @@ fn errors_carry_what_their_message_says() {
         }
     );
     // A divergence of two measures on one line, for good measure.
-    let o = Options::builder(1.0).method(Method::Factored(Features::Map(arc(1, 8)))).build().unwrap();
+    let o =
+        Options::builder(1.0).method(Method::Factored(Features::Map(arc(1, 8)))).build().unwrap();
     assert!(divergence(&line, &line, &o).unwrap().value.abs() < 1e-9);
 }

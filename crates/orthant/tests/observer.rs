@@ -4,8 +4,8 @@ mod common;
 
 use common::{figure_1, normal_measure, relative};
 use orthant::{
-    Cost, Error, Features, Measure, Method, Next, Options, Points, Precision, Progress, Solver, Stop,
-    Term, divergence, mean_squared_distance, rot,
+    Cost, Error, Features, Measure, Method, Next, Options, Points, Precision, Progress, Solver,
+    Stop, Term, divergence, mean_squared_distance, rot,
 };
 
 /// What an observer sees of an iteration.
@@ -39,7 +39,12 @@ fn every_iteration_is_seen_in_order_with_falling_errors_and_rising_values() {
         let mut seen: Vec<Seen> = Vec::new();
         let mut observer = |p: &mut Progress<'_>| {
             let value = p.value();
-            seen.push(Seen { term: p.term, iteration: p.iteration, error: p.marginal_error, value });
+            seen.push(Seen {
+                term: p.term,
+                iteration: p.iteration,
+                error: p.marginal_error,
+                value,
+            });
             Next::Continue
         };
         let s = Solver::new(&o).observer(&mut observer).rot(&mu, &nu).unwrap();
@@ -75,12 +80,15 @@ fn a_divergence_is_seen_term_by_term() {
         };
         let d = Solver::new(&o).observer(&mut observer).divergence(&mu, &nu).unwrap();
         for (term, solution) in [Term::Cross, Term::SelfX, Term::SelfY].into_iter().zip(d.terms()) {
-            let iterations: Vec<usize> =
-                seen.iter().filter(|s| s.0 == term).map(|s| s.1).collect();
+            let iterations: Vec<usize> = seen.iter().filter(|s| s.0 == term).map(|s| s.1).collect();
             assert_eq!(iterations, (1..=solution.iterations).collect::<Vec<_>>(), "{name}");
             let last = seen.iter().rfind(|s| s.0 == term).unwrap().2;
             // A plan of mass 1 up to the tolerance of 1e-9.
-            assert!((last - solution.value).abs() < 1e-9, "{name} {term:?}: {last} {}", solution.value);
+            assert!(
+                (last - solution.value).abs() < 1e-9,
+                "{name} {term:?}: {last} {}",
+                solution.value
+            );
         }
         assert_eq!(seen.len(), d.terms().iter().map(|t| t.iterations).sum::<usize>());
     }
@@ -136,8 +144,9 @@ fn a_start_from_the_solution_converges_at_once_and_from_near_it_sooner() {
     let (mu, nu) = figure_1(120, 100, 5);
     let moved = |m: &Measure<'_>| {
         let p = m.points();
-        let v: Vec<f64> =
-            (0..p.len() * 2).map(|i| p.coordinate(i / 2, i % 2) + 1e-3 * (i as f64).sin()).collect();
+        let v: Vec<f64> = (0..p.len() * 2)
+            .map(|i| p.coordinate(i / 2, i % 2) + 1e-3 * (i as f64).sin())
+            .collect();
         Measure::uniform(Points::new(v, 2).unwrap())
     };
     let near = moved(&mu);

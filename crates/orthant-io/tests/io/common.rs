@@ -69,9 +69,8 @@ pub(crate) fn f32s(cloud: &Cloud) -> &[f32] {
 }
 
 /// `points` in `make.py`.
-pub(crate) const POINTS: [f64; 12] = [
-    0.5, -1.0, 3.0, 2.25, 1e-150, -0.0, 1e150, 5e-324, 7.0, 4.0, 5.0, 6.0,
-];
+pub(crate) const POINTS: [f64; 12] =
+    [0.5, -1.0, 3.0, 2.25, 1e-150, -0.0, 1e150, 5e-324, 7.0, 4.0, 5.0, 6.0];
 
 /// Equal to the last bit, the sign of zero included.
 pub(crate) fn assert_bits(found: &[f64], expected: &[f64]) {

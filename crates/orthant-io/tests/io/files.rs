@@ -26,16 +26,10 @@ fn paths() {
     let missing = path("missing.csv");
     assert_eq!(failure(&missing), format!("{missing}: no such file"));
     let missing = path("missing.npz");
-    assert_eq!(
-        failure(&format!("{missing}:x")),
-        format!("{missing}: no such file")
-    );
+    assert_eq!(failure(&format!("{missing}:x")), format!("{missing}: no such file"));
     let folder = path("folder.csv");
     fs::create_dir(&folder).unwrap();
-    assert_eq!(
-        failure(&folder),
-        format!("{folder}: this is a directory; give a file")
-    );
+    assert_eq!(failure(&folder), format!("{folder}: this is a directory; give a file"));
     let empty = path("empty.csv");
     fs::write(&empty, "").unwrap();
     assert_eq!(failure(&empty), format!("{empty}: the file is empty"));
@@ -78,10 +72,7 @@ fn compressed_files() {
         error("a.csv.gz", "1,2\n", &plain()),
         "a.csv.gz: expected a file compressed with gzip, but the content is text"
     );
-    assert_eq!(
-        error("a.csv.gz", gzip(b""), &plain()),
-        "a.csv.gz: the file is empty"
-    );
+    assert_eq!(error("a.csv.gz", gzip(b""), &plain()), "a.csv.gz: the file is empty");
     assert_eq!(
         error("a.csv.gz", &table[..table.len() - 3], &plain()),
         "a.csv.gz: the file is truncated: the data end too early; get a complete copy"
@@ -118,8 +109,5 @@ fn slow_and_failing_readers() {
     assert_eq!(f64s(&cloud), [1.0, 2.0]);
     let broken = Slow(b"x y\n1 2\n", Some(io::ErrorKind::ConnectionReset));
     let error = read_from("a.csv", broken, &plain()).unwrap_err();
-    assert!(
-        matches!(error, Error::Read { ref path, .. } if path == "a.csv"),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Read { ref path, .. } if path == "a.csv"), "{error}");
 }

@@ -28,16 +28,9 @@ fn doubles_in_any_layout() {
 #[test]
 fn floats_stay_floats() {
     for name in ["f4.npy", "f4_fortran_big.npy"] {
-        assert_eq!(
-            f32s(&load(name, &plain())),
-            [0.5, 1.0, 1.5, 2.0, 2.5, 60.0],
-            "{name}"
-        );
+        assert_eq!(f32s(&load(name, &plain())), [0.5, 1.0, 1.5, 2.0, 2.5, 60.0], "{name}");
     }
-    assert_eq!(
-        f64s(&load("f2.npy", &plain())),
-        [0.5, 1.0, 1.5, 2.0, 2.5, 60.0]
-    );
+    assert_eq!(f64s(&load("f2.npy", &plain())), [0.5, 1.0, 1.5, 2.0, 2.5, 60.0]);
 }
 
 #[test]
@@ -103,10 +96,7 @@ fn choosing_an_array() {
 #[test]
 fn missing_and_infinite_values() {
     let cloud = load("nan.npy", &dropping());
-    assert_eq!(
-        (f64s(&cloud), cloud.dropped),
-        (&[1.0, 2.0, 5.0, 6.0][..], 1)
-    );
+    assert_eq!((f64s(&cloud), cloud.dropped), (&[1.0, 2.0, 5.0, 6.0][..], 1));
     assert_eq!(
         load_error("nan.npy", &plain()),
         "nan.npy: row 2, column 2: the value is missing (NaN); \
@@ -144,22 +134,13 @@ fn arrays_that_are_no_clouds() {
             "structured.npy: an array of structured type \"[('x', '<f8'), ('n', '<i4')]"
         )
     );
-    assert_eq!(
-        load_error("empty.npy", &plain()),
-        "empty.npy: no rows of data"
-    );
+    assert_eq!(load_error("empty.npy", &plain()), "empty.npy: no rows of data");
 }
 
 /// An array with a header of our own making.
 fn npy(header: &str, data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(header.len()).unwrap();
-    [
-        b"\x93NUMPY\x01\0",
-        &length.to_le_bytes()[..],
-        header.as_bytes(),
-        data,
-    ]
-    .concat()
+    [b"\x93NUMPY\x01\0", &length.to_le_bytes()[..], header.as_bytes(), data].concat()
 }
 
 fn shaped(shape: &str, data: &[u8]) -> Vec<u8> {
@@ -189,20 +170,14 @@ fn shapes_that_lie() {
             "(2305843009213693952,)",
             "not a valid NumPy file: the shape (2305843009213693952,) is too large",
         ),
-        (
-            "(1,)",
-            "not a valid NumPy file: more data follow than the shape (1,) takes",
-        ),
+        ("(1,)", "not a valid NumPy file: more data follow than the shape (1,) takes"),
         (
             "(1000000000000, 0)",
             "not a valid NumPy file: more data follow than the shape (1000000000000, 0) takes",
         ),
     ] {
         let bytes = shaped(shape, &[0; 16]);
-        assert_eq!(
-            error("a.npy", &bytes, &plain()),
-            format!("a.npy: {expected}")
-        );
+        assert_eq!(error("a.npy", &bytes, &plain()), format!("a.npy: {expected}"));
         std::fs::write(&path, &bytes).unwrap();
         let name = path.path().to_str().unwrap();
         let found = orthant_io::read(name, &plain()).unwrap_err();

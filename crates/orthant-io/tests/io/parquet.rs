@@ -40,14 +40,8 @@ fn text_is_an_error_unless_it_is_not_selected() {
 
 #[test]
 fn the_index_of_pandas_is_not_a_coordinate() {
-    assert_eq!(
-        load("index.parquet", &weights("w")).columns.unwrap(),
-        ["x", "y"]
-    );
-    assert_eq!(
-        f64s(&load("index.parquet", &columns("__index_level_0__"))),
-        [9.0, 3.0, 7.0, 6.0]
-    );
+    assert_eq!(load("index.parquet", &weights("w")).columns.unwrap(), ["x", "y"]);
+    assert_eq!(f64s(&load("index.parquet", &columns("__index_level_0__"))), [9.0, 3.0, 7.0, 6.0]);
 }
 
 #[test]
@@ -101,10 +95,7 @@ fn types() {
 fn from_memory_and_without_an_extension() {
     let bytes = std::fs::read(fixture("groups_f4.parquet")).unwrap();
     for name in ["-", "a.pq"] {
-        assert_eq!(
-            get(name, &bytes, &plain()),
-            load("groups_f4.parquet", &plain())
-        );
+        assert_eq!(get(name, &bytes, &plain()), load("groups_f4.parquet", &plain()));
     }
 }
 

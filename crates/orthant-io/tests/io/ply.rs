@@ -53,10 +53,7 @@ fn properties() {
         error("a.ply", TEXT.replace("float y", "float q"), &plain()),
         "a.ply: no column \"y\"; the columns are \"x\", \"q\", \"z\", \"red\", \"mass\""
     );
-    assert_eq!(
-        get("a.ply", TEXT.replace("float z", "float q"), &plain()).dim,
-        2
-    );
+    assert_eq!(get("a.ply", TEXT.replace("float z", "float q"), &plain()).dim, 2);
 }
 
 #[test]
@@ -93,21 +90,9 @@ fn broken_files() {
         "a.ply: the file is truncated: the header has no end; get a complete copy"
     );
     for (from, to, detail) in [
-        (
-            "1 .5 2 0 0.25",
-            "1 .5 2 0",
-            "row 2 of vertex has too few values",
-        ),
-        (
-            "1 .5 2 0 0.25",
-            "1 .5 2 0 1 1",
-            "row 2 of vertex has too many values",
-        ),
-        (
-            "element vertex",
-            "element point",
-            "there is no element vertex",
-        ),
+        ("1 .5 2 0 0.25", "1 .5 2 0", "row 2 of vertex has too few values"),
+        ("1 .5 2 0 0.25", "1 .5 2 0 1 1", "row 2 of vertex has too many values"),
+        ("element vertex", "element point", "there is no element vertex"),
         (
             "property float x",
             "property real x",
@@ -121,11 +106,7 @@ fn broken_files() {
         );
     }
     assert_eq!(
-        error(
-            "a.ply",
-            TEXT.replace("vertex 3", "vertex 99999999999999999"),
-            &plain()
-        ),
+        error("a.ply", TEXT.replace("vertex 3", "vertex 99999999999999999"), &plain()),
         "a.ply: not a valid PLY file: row 4 of vertex has too few values"
     );
     assert_eq!(
@@ -133,11 +114,7 @@ fn broken_files() {
         "a.ply: expected a PLY file, but the content is text"
     );
     assert_eq!(
-        error(
-            "a.ply",
-            TEXT.replace("element vertex 3", "element vertex 0"),
-            &plain()
-        ),
+        error("a.ply", TEXT.replace("element vertex 3", "element vertex 0"), &plain()),
         "a.ply: no rows of data"
     );
 }
@@ -188,11 +165,7 @@ fn lists_are_passed_over() {
 /// What another implementation writes.
 #[test]
 fn agrees_with_ply_rs() {
-    for encoding in [
-        Encoding::Ascii,
-        Encoding::BinaryLittleEndian,
-        Encoding::BinaryBigEndian,
-    ] {
+    for encoding in [Encoding::Ascii, Encoding::BinaryLittleEndian, Encoding::BinaryBigEndian] {
         let mut ply = Ply::<DefaultElement>::new();
         ply.header.encoding = encoding;
         let mut vertex = ElementDef::new("vertex".to_owned());
@@ -203,9 +176,7 @@ fn agrees_with_ply_rs() {
             ("w", ScalarType::Double),
         ] {
             let kind = PropertyType::Scalar(kind);
-            vertex
-                .properties
-                .add(PropertyDef::new(name.to_owned(), kind));
+            vertex.properties.add(PropertyDef::new(name.to_owned(), kind));
         }
         ply.header.elements.add(vertex);
         let rows = [(0.5, -1.25, -3, 1e-150), (1e-3, 7.0, 300, 0.1)];

@@ -10,17 +10,8 @@ use npyz::WriterBuilder;
 use orthant_io::{Cloud, Values, read_bytes};
 use proptest::prelude::*;
 
-const NAMES: [&str; 9] = [
-    "-",
-    "a.csv",
-    "a.tsv",
-    "a.npy",
-    "a.npz",
-    "a.parquet",
-    "a.ply",
-    "a.csv.gz",
-    "a.unknown",
-];
+const NAMES: [&str; 9] =
+    ["-", "a.csv", "a.tsv", "a.npy", "a.npz", "a.parquet", "a.ply", "a.csv.gz", "a.unknown"];
 
 /// Files to damage, small enough to try every truncation.
 fn valid_files() -> Vec<(&'static str, Vec<u8>)> {

@@ -37,10 +37,7 @@ fn text_beside_the_selected_columns_does_not_make_a_header() {
     assert_eq!(get("a.csv", text, &columns("2-3")).len(), 2);
     let cloud = get("a.csv", "city,lat,lon\noslo,1,2\n", &columns("2-3"));
     assert_eq!(cloud.len(), 1);
-    assert_eq!(
-        cloud.columns,
-        Some(vec!["lat".to_owned(), "lon".to_owned()])
-    );
+    assert_eq!(cloud.columns, Some(vec!["lat".to_owned(), "lon".to_owned()]));
 }
 
 #[test]
@@ -158,11 +155,7 @@ fn words_where_numbers_belong() {
         "a.csv: row 1 (line 2), column \"x\": cannot read \"1,5\" as a number; \
          write decimals with a point"
     );
-    let long = error(
-        "a.csv",
-        format!("x\n\"{}\n\"", "ab\ncd".repeat(99)),
-        &plain(),
-    );
+    let long = error("a.csv", format!("x\n\"{}\n\"", "ab\ncd".repeat(99)), &plain());
     assert!(long.len() < 200, "{long}");
 }
 
@@ -183,18 +176,12 @@ fn ragged_rows() {
 #[test]
 fn nothing_to_read() {
     assert_eq!(error("a.csv", "", &plain()), "a.csv: the file is empty");
-    assert_eq!(
-        error("-", "", &plain()),
-        "standard input: the file is empty"
-    );
+    assert_eq!(error("-", "", &plain()), "standard input: the file is empty");
     assert_eq!(
         error("a.csv", "x,y\n", &plain()),
         "a.csv: no rows of data; the only line is the header"
     );
-    assert_eq!(
-        error("a.csv", "\n# c\n\n", &plain()),
-        "a.csv: no rows of data"
-    );
+    assert_eq!(error("a.csv", "\n# c\n\n", &plain()), "a.csv: no rows of data");
 }
 
 #[test]
@@ -283,10 +270,5 @@ fn many_rows() {
     let text = lines.join("\n");
     let cloud = get("a.txt", text, &plain());
     assert_eq!((cloud.len(), cloud.dim), (40_000, 2));
-    assert!(
-        f64s(&cloud)
-            .chunks(2)
-            .enumerate()
-            .all(|(i, p)| p == [i as f64, -(i as f64)])
-    );
+    assert!(f64s(&cloud).chunks(2).enumerate().all(|(i, p)| p == [i as f64, -(i as f64)]));
 }

@@ -9,9 +9,8 @@ use orthant_io::write_atomic;
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -41,10 +40,7 @@ fn a_failure_leaves_nothing_behind() {
             Err(io::ErrorKind::StorageFull.into())
         })
     };
-    let expected = format!(
-        "{}: cannot write the file: no storage space",
-        path.display()
-    );
+    let expected = format!("{}: cannot write the file: no storage space", path.display());
     assert_eq!(message(&fail().unwrap_err()), expected);
     assert!(names(directory.path()).is_empty());
     fs::write(&path, "old").unwrap();
@@ -59,18 +55,12 @@ fn places_that_cannot_be_written() {
     let write = |path: &Path| message(&write_atomic(path, |_| Ok(())).unwrap_err());
     assert_eq!(
         write(directory.path()),
-        format!(
-            "{}: this is a directory; give a file",
-            directory.path().display()
-        )
+        format!("{}: this is a directory; give a file", directory.path().display())
     );
     let missing = directory.path().join("no/a.csv");
     assert_eq!(
         write(&missing),
-        format!(
-            "{}: cannot write the file: there is no such directory",
-            missing.display()
-        )
+        format!("{}: cannot write the file: there is no such directory", missing.display())
     );
 }
 

@@ -102,7 +102,12 @@ pub(crate) struct SquaredEuclidean<'a> {
 
 impl<'a> SquaredEuclidean<'a> {
     /// Rows for `points`, columns for `others`; epsilon in units of the frame.
-    pub(crate) fn new(frame: &Frame, epsilon: f64, points: Points<'a>, others: &Points<'_>) -> Self {
+    pub(crate) fn new(
+        frame: &Frame,
+        epsilon: f64,
+        points: Points<'a>,
+        others: &Points<'_>,
+    ) -> Self {
         let norm = |k: usize| -> f64 {
             (0..frame.dim()).map(|c| frame.coordinate(others, k, c).powi(2)).sum()
         };

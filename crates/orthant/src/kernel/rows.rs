@@ -42,9 +42,8 @@ impl<'a> CostMatrix<'a> {
     /// Difference of the largest and the smallest cost.
     pub(crate) fn spread(&self) -> f64 {
         let all = (0..self.values.len()).map(|i| self.values.get(i));
-        let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), c| {
-            (low.min(c), high.max(c))
-        });
+        let (low, high) = all
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), c| (low.min(c), high.max(c)));
         high - low
     }
 
@@ -87,7 +86,8 @@ impl LogRows for CostRows<'_> {
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], _: &mut [f64]) {
         for (&i, row) in self.rows[first..].iter().zip(out.chunks_exact_mut(stride)) {
             for (l, &j) in row.iter_mut().zip(&self.columns) {
-                let cost = if self.transposed { self.cost.cost(j, i) } else { self.cost.cost(i, j) };
+                let cost =
+                    if self.transposed { self.cost.cost(j, i) } else { self.cost.cost(i, j) };
                 *l = -cost / self.epsilon;
             }
         }

@@ -168,8 +168,8 @@ impl<'a, T: Float> Stored<'a, T> {
         columns: usize,
         value: impl Fn(usize, &mut [f64]) + Sync,
     ) -> Vec<f64> {
-        assert!(!self.logs, "factors are known after an update");
         const TILE: usize = 8;
+        assert!(!self.logs, "factors are known after an update");
         let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
         let mut out = vec![0.0; columns * stride];
         let tile = TILE.min(columns);

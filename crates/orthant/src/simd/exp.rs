@@ -36,7 +36,7 @@ impl Fma for f64 {
 /// `|r| <= ln(2)/2` (truncation below 2e-17).
 #[inline(always)]
 pub(super) fn exp_f64<const FMA: bool>(x: f64) -> f64 {
-    #[expect(clippy::unreadable_literal, reason = "coefficients of a fit")]
+    #[expect(clippy::unreadable_literal, clippy::excessive_precision, reason = "a fit")]
     const Q: [f64; 10] = [
         0.50000000000000010221,
         0.16666666666666667453,
@@ -60,9 +60,7 @@ pub(super) fn exp_f64<const FMA: bool>(x: f64) -> f64 {
     let q45 = Q[5].fma::<FMA>(r, Q[4]);
     let q67 = Q[7].fma::<FMA>(r, Q[6]);
     let q89 = Q[9].fma::<FMA>(r, Q[8]);
-    let q = q89
-        .fma::<FMA>(r4, q67.fma::<FMA>(r2, q45))
-        .fma::<FMA>(r4, q23.fma::<FMA>(r2, q01));
+    let q = q89.fma::<FMA>(r4, q67.fma::<FMA>(r2, q45)).fma::<FMA>(r4, q23.fma::<FMA>(r2, q01));
     let p = 1.0 + q.fma::<FMA>(r2, r);
     p * f64::from_bits((shifted.to_bits() << 52).wrapping_add(1023 << 52))
 }
@@ -74,9 +72,14 @@ pub(super) fn exp_f32<const FMA: bool>(x: f32) -> f32 {
     const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    #[expect(clippy::excessive_precision, reason = "coefficients of a fit")]
-    const Q: [f32; 5] =
-        [0.5, 0.16666576989698776, 0.041666554617204574, 0.0083631790527225774, 0.0013926183587713495];
+    #[expect(clippy::unreadable_literal, clippy::excessive_precision, reason = "a fit")]
+    const Q: [f32; 5] = [
+        0.5,
+        0.16666576989698776,
+        0.041666554617204574,
+        0.0083631790527225774,
+        0.0013926183587713495,
+    ];
     let shifted = x.fma::<FMA>(std::f32::consts::LOG2_E, SHIFT);
     let k = shifted - SHIFT;
     let r = k.fma::<FMA>(-LN2_LOW, k.fma::<FMA>(-LN2_HIGH, x));
@@ -145,7 +148,11 @@ impl WithSimd for ExpSlice<'_> {
     type Output = f64;
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) -> f64 {
-        if fused::<S>() { self.run::<true>() } else { self.run::<false>() }
+        if fused::<S>() {
+            self.run::<true>();
+        } else {
+            self.run::<false>();
+        }
         let mut sum = simd.splat_f64s(0.0);
         for v in f64::vectors::<S>(self.values) {
             sum = simd.add_f64s(sum, *v);
@@ -318,7 +325,9 @@ mod tests {
     fn column_sums_agree_with_a_scalar_log_sum_exp() {
         let (rows, cols) = (11, 16);
         let logs: Vec<f64> = (0..rows * cols)
-            .map(|i| if i % 7 == 0 { f64::NEG_INFINITY } else { ((i * 37) % 101) as f64 * 9.0 - 500.0 })
+            .map(|i| {
+                if i % 7 == 0 { f64::NEG_INFINITY } else { f64::from((i * 37) % 101) * 9.0 - 500.0 }
+            })
             .collect();
         let shift: Vec<f64> = (0..rows).map(|i| 40.0 * (i as f64).sin()).collect();
         let (mut most, mut sum) = (vec![f64::NEG_INFINITY; cols], vec![0.0; cols]);
@@ -335,8 +344,8 @@ mod tests {
 
     #[test]
     fn sums_and_maxima_agree_with_scalar_loops() {
-        let x: Vec<f64> = (0..40).map(|i| ((i * 17) % 23) as f64).collect();
-        let z: Vec<f64> = (0..40).map(|i| ((i * 5) % 11) as f64 * 0.3).collect();
+        let x: Vec<f64> = (0..40).map(|i| f64::from((i * 17) % 23)).collect();
+        let z: Vec<f64> = (0..40).map(|i| f64::from((i * 5) % 11) * 0.3).collect();
         let top = x.iter().zip(&z).map(|(a, b)| a + b).fold(f64::NEG_INFINITY, f64::max);
         assert_eq!(max_sum(&x, &z), top);
         let mut e = x.clone();
