@@ -33,10 +33,9 @@ impl<'a, T: Storage> Sweep<'a, T> {
     /// Evaluates and stores the features of both clouds, around the start of a solve.
     pub fn new(map: &'a Gaussian, mu: &'a Measure<'a>, nu: &'a Measure<'a>) -> Result<Self> {
         let side = |m: &'a Measure<'a>| -> Result<Stored<'a, T>> {
-            Ok(Stored::new(Box::new(Mapped::new(
-                map as &dyn FeatureMap,
-                m.support().points.borrowed(),
-            )?)))
+            map.check(m.points())?;
+            let rows = Mapped::new(map as &dyn FeatureMap, m.support().points.borrowed());
+            Ok(Stored::new(Box::new(rows)))
         };
         let (a, b) = (mu.support().weights, nu.support().weights);
         let mut kernel = Factored::new(side(mu)?, side(nu)?);

@@ -31,7 +31,10 @@ pub enum Error {
     },
 
     /// A coordinate that is NaN or infinite.
-    #[error("point {point}, coordinate {coordinate} is {value}; remove or impute such points")]
+    #[error(
+        "point {point}, coordinate {coordinate} is {}; remove or impute such points",
+        short(*value)
+    )]
     Coordinate {
         /// The point, from 1.
         point: usize,
@@ -42,7 +45,10 @@ pub enum Error {
     },
 
     /// A negative, infinite or NaN weight.
-    #[error("the weight of point {point} is {value}; weights must be finite and not negative")]
+    #[error(
+        "the weight of point {point} is {}; weights must be finite and not negative",
+        short(*value)
+    )]
     Weight {
         /// The point, from 1.
         point: usize,
@@ -93,7 +99,7 @@ pub enum Error {
     },
 
     /// An option outside its range.
-    #[error("{name} must be {expected}, got {value}")]
+    #[error("{name} must be {expected}, got {}", short(*value))]
     Option {
         /// The option.
         name: &'static str,
@@ -105,7 +111,8 @@ pub enum Error {
 
     /// A feature that is not positive and finite.
     #[error(
-        "feature {column} of point {row} is {value}; positive features must be positive and finite"
+        "feature {column} of point {row} is {}; positive features must be positive and finite",
+        short(*value)
     )]
     Feature {
         /// The point, from 1.
@@ -117,7 +124,10 @@ pub enum Error {
     },
 
     /// A cost that is NaN or infinite.
-    #[error("the cost of the pair ({row}, {column}) is {value}; costs must be finite")]
+    #[error(
+        "the cost of the pair ({row}, {column}) is {}; costs must be finite",
+        short(*value)
+    )]
     Cost {
         /// Row of the cost matrix, from 1.
         row: usize,
@@ -177,17 +187,28 @@ pub enum Error {
 
     /// A stored matrix that would not fit.
     #[error(
-        "{what} needs {gib:.1} GiB of memory, more than the {limit_gib:.1} GiB allowed; {remedy}"
+        "{what} needs {} of memory, more than the {} allowed; {remedy}",
+        size(*bytes),
+        size(*limit)
     )]
     Memory {
         /// The matrix.
         what: &'static str,
         /// What it needs.
-        gib: f64,
+        bytes: f64,
         /// What is allowed.
-        limit_gib: f64,
+        limit: f64,
         /// What to do instead.
         remedy: &'static str,
+    },
+
+    /// A result beyond the range of double precision.
+    #[error(
+        "{what} overflows double precision; divide the costs (or the coordinates) and epsilon by a constant"
+    )]
+    Overflow {
+        /// The result.
+        what: &'static str,
     },
 
     /// Two clouds cannot be compared by a divergence with this kernel.
@@ -212,12 +233,15 @@ pub enum Error {
 
     /// A product with the kernel was not positive.
     #[error(
-        "iteration {iteration}: the kernel product of point {row} is {value}, not a positive number{}",
-        remedy_suffix(remedy)
+        "iteration {iteration}: the kernel product of point {row} of the {cloud} cloud is {}, not a positive \
+         number; {remedy}",
+        short(*value)
     )]
     Breakdown {
         /// Iteration, from 1 (0: before the first).
         iteration: usize,
+        /// The cloud.
+        cloud: Cloud,
         /// The point, from 1.
         row: usize,
         /// The product.
@@ -227,8 +251,25 @@ pub enum Error {
     },
 }
 
-fn remedy_suffix(remedy: &str) -> String {
-    if remedy.is_empty() { String::new() } else { format!("; {remedy}") }
+/// A number without hundreds of zeros.
+fn short(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() || (1e-5..1e15).contains(&x.abs()) {
+        format!("{x}")
+    } else {
+        format!("{x:e}")
+    }
+}
+
+/// A number of bytes with its unit.
+fn size(bytes: f64) -> String {
+    let mut amount = bytes;
+    for unit in ["bytes", "KiB", "MiB"] {
+        if amount < 1000.0 {
+            return format!("{amount:.3} {unit}").replace(".000 ", " ");
+        }
+        amount /= 1024.0;
+    }
+    format!("{amount:.1} GiB")
 }
 
 /// One of the two clouds of a problem.

@@ -105,7 +105,10 @@ impl<'s, 'o> Solver<'s, 'o> {
         let start_cross = start_cross.unwrap_or(&self_x.potential_x);
         let cross = self.solve(&problem, Term::Cross, Some(start_cross))?;
         // The entropies of the weights cancel; the KL form has fewer digits to lose.
-        let value = cross.value_kl - 0.5 * (self_x.value_kl + self_y.value_kl);
+        let value = cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl;
+        if !value.is_finite() {
+            return Err(Error::Overflow { what: "the divergence" });
+        }
         Ok(Divergence { value, cross, self_x, self_y })
     }
 
@@ -212,6 +215,13 @@ impl<'p> Problem<'p> {
             _ => None,
         };
         let prepared = begun.elapsed();
+        if let Ground::Maps { maps, .. } = &ground {
+            for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
+                maps[cloud as usize]
+                    .check(measure.points())
+                    .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
+            }
+        }
         let problem = Problem { mu, nu, options, ground, storage, reason, frame, begun, prepared };
         problem.check_memory()?;
         Ok(problem)
@@ -233,7 +243,6 @@ impl<'p> Problem<'p> {
     }
 
     fn check_memory(&self) -> Result<()> {
-        const GIB: f64 = (1_u64 << 30) as f64;
         let Some(limit) = self.options.max_memory else { return Ok(()) };
         let (n, m) = (self.mu.support().len() as f64, self.nu.support().len() as f64);
         let bytes = match self.options.precision {
@@ -248,9 +257,9 @@ impl<'p> Problem<'p> {
                 ("the feature matrices", (n + m) * rank, "use a smaller --rank or --precision f32")
             }
         };
-        if numbers * bytes > limit as f64 {
-            let (gib, limit_gib) = (numbers * bytes / GIB, limit as f64 / GIB);
-            return Err(Error::Memory { what, gib, limit_gib, remedy });
+        let (bytes, limit) = (numbers * bytes, limit as f64);
+        if bytes > limit {
+            return Err(Error::Memory { what, bytes, limit, remedy });
         }
         Ok(())
     }
@@ -289,20 +298,18 @@ impl<'p> Problem<'p> {
     }
 
     /// Features of some points of a cloud.
-    fn features(&self, cloud: Cloud, part: Part) -> Result<Box<dyn LogRows + '_>> {
+    fn features(&self, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
         match &self.ground {
             Ground::Maps { maps, .. } => {
                 let map = &*maps[cloud as usize];
-                let rows = Mapped::new(map, self.points(cloud, part))
-                    .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
-                Ok(Box::new(rows))
+                Box::new(Mapped::new(map, self.points(cloud, part)))
             }
             Ground::Explicit(xi, zeta) => {
                 let matrix = if cloud == Cloud::X { *xi } else { *zeta };
-                Ok(match self.measure(cloud).indices(part == Part::Support) {
+                match self.measure(cloud).indices(part == Part::Support) {
                     None => Box::new(matrix),
                     Some(indices) => Box::new(matrix.select(indices)),
-                })
+                }
             }
             Ground::SquaredEuclidean(..) | Ground::Matrix(_) => {
                 unreachable!("an exact cost has no features")
@@ -311,8 +318,8 @@ impl<'p> Problem<'p> {
     }
 
     /// The kernel of some points of one cloud over the support of another, entry by entry.
-    fn entries(&self, rows: Cloud, part: Part, columns: Cloud) -> Result<Box<dyn LogRows + '_>> {
-        Ok(match &self.ground {
+    fn entries(&self, rows: Cloud, part: Part, columns: Cloud) -> Box<dyn LogRows + '_> {
+        match &self.ground {
             Ground::SquaredEuclidean(frame, epsilon) => Box::new(SquaredEuclidean::new(
                 frame,
                 *epsilon,
@@ -332,10 +339,10 @@ impl<'p> Problem<'p> {
                 Box::new(CostRows::new(cost, rows, columns, transposed, self.options.epsilon))
             }
             _ => Box::new(FeatureCost::new(
-                self.features(rows, part)?,
-                self.features(columns, Part::Support)?,
+                self.features(rows, part),
+                self.features(columns, Part::Support),
             )),
-        })
+        }
     }
 
     fn solve(
@@ -383,39 +390,32 @@ impl<'p> Problem<'p> {
             (Storage::Factored, Precision::F32) => self.factored::<f32>(&task, observer),
             (Storage::Factored, Precision::F64) => self.factored::<f64>(&task, observer),
             (Storage::Dense, Precision::F32) => {
-                let rows = self.entries(x, Part::Support, y)?;
+                let rows = self.entries(x, Part::Support, y);
                 self.exact(&task, Stored::<f32>::new(rows), observer)
             }
             (Storage::Dense, Precision::F64) => {
-                let rows = self.entries(x, Part::Support, y)?;
+                let rows = self.entries(x, Part::Support, y);
                 self.exact(&task, Stored::<f64>::new(rows), observer)
             }
             (Storage::Online, _) => {
-                let rows = self.entries(x, Part::Support, y)?;
+                let rows = self.entries(x, Part::Support, y);
                 self.exact(&task, Recomputed::new(rows), observer)
             }
-        }?;
+        }
+        .map_err(|error| self.in_user_rows(error, x, y))?;
         let Solved { outcome, builds, transport_cost } = solved;
 
         let (a, b) = (mu.support().weights, nu.support().weights);
-        let slack = 1.0 - outcome.y.mass;
         let kl =
             |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
-        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g) + slack);
-        let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b) + slack);
-        if !(value.is_finite() && value_kl.is_finite()) {
-            return Err(Error::Option {
-                name: "epsilon",
-                expected: "small enough that epsilon log n does not overflow",
-                value: epsilon,
-            });
-        }
-        let outside_x = self.extend(x, y, &outcome.g)?;
-        let outside_y = self.extend(y, x, &outcome.f)?;
+        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g));
+        let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b));
+        let outside_x = self.extend(x, y, &outcome.g);
+        let outside_y = self.extend(y, x, &outcome.f);
         let to_potential = |f: Vec<f64>| f.into_iter().map(|f| epsilon * f).collect::<Vec<f64>>();
         let potential_x = to_potential(mu.scatter(outcome.f, &outside_x));
         let potential_y = to_potential(nu.scatter(outcome.g, &outside_y));
-        Ok(Solution {
+        let solution = Solution {
             value,
             value_kl,
             transport_cost,
@@ -440,18 +440,35 @@ impl<'p> Problem<'p> {
             },
             weights_x: mu.weights().to_vec(),
             weights_y: nu.weights().to_vec(),
-        })
+        };
+        check_finite(&solution)?;
+        Ok(solution)
+    }
+
+    /// Kernels count the points of the support.
+    fn in_user_rows(&self, error: Error, x: Cloud, y: Cloud) -> Error {
+        match error {
+            Error::Breakdown { iteration, cloud, row, value, remedy } => {
+                let cloud = if cloud == Cloud::X { x } else { y };
+                let row = match self.measure(cloud).indices(true) {
+                    None => row,
+                    Some(indices) => indices[row - 1] + 1,
+                };
+                Error::Breakdown { iteration, cloud, row, value, remedy }
+            }
+            other => other,
+        }
     }
 
     fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
-        let side = |cloud| Ok(Stored::<T>::new(self.features(cloud, Part::Support)?));
+        let side = |cloud| Stored::<T>::new(self.features(cloud, Part::Support));
         let (outcome, moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self() {
-            let mut kernel = FactoredSelf::new(side(task.x)?);
+            let mut kernel = FactoredSelf::new(side(task.x));
             let outcome = task.solve_self(self, &mut kernel, observer)?;
             let builds = SelfKernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         } else {
-            let mut kernel = Factored::new(side(task.x)?, side(task.y)?);
+            let mut kernel = Factored::new(side(task.x), side(task.y));
             let outcome = task.solve(self, &mut kernel, observer)?;
             let builds = Kernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
@@ -466,20 +483,20 @@ impl<'p> Problem<'p> {
             Some(frame.cost_to_user(squared)?)
         } else {
             drop(moments);
-            self.cost_over_pairs(task, &outcome)?
+            self.cost_over_pairs(task, &outcome)
         };
         Ok(Solved { outcome, builds, transport_cost })
     }
 
     /// `<P, C>` for a cost that is defined by features, pair by pair, unless they are too many.
-    fn cost_over_pairs(&self, task: &Task, outcome: &Outcome) -> Result<Option<f64>> {
+    fn cost_over_pairs(&self, task: &Task, outcome: &Outcome) -> Option<f64> {
         let work = outcome.f.len() as f64 * outcome.g.len() as f64 * self.rank(task.y) as f64;
         if work > PAIRS_LIMIT {
-            return Ok(None);
+            return None;
         }
-        let mut rows = Recomputed::new(self.entries(task.x, Part::Support, task.y)?);
+        let mut rows = Recomputed::new(self.entries(task.x, Part::Support, task.y));
         rows.set_potential(&outcome.f);
-        Ok(Some(-self.options.epsilon * rows.expected_log(&outcome.g)))
+        Some(-self.options.epsilon * rows.expected_log(&outcome.g))
     }
 
     fn exact<S: Side>(&self, task: &Task, side: S, observer: &mut dyn Observer) -> Result<Solved> {
@@ -496,24 +513,43 @@ impl<'p> Problem<'p> {
     }
 
     /// `-log sum_j k(x, y_j) v_j` at the points of weight zero.
-    fn extend(&self, cloud: Cloud, other: Cloud, g: &[f64]) -> Result<Vec<f64>> {
+    fn extend(&self, cloud: Cloud, other: Cloud, g: &[f64]) -> Vec<f64> {
         if self.measure(cloud).outside().is_none() {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         let (rows, message) = if self.storage == Storage::Factored {
-            let source = self.features(other, Part::Support)?;
+            let source = self.features(other, Part::Support);
             let mut message = vec![0.0; simd::padded(source.rank())];
             log_pass(&*source).column_sums(&*source, g, &mut message[..source.rank()]);
-            (self.features(cloud, Part::Outside)?, message)
+            (self.features(cloud, Part::Outside), message)
         } else {
             let mut message = vec![0.0; simd::padded(g.len())];
             message[..g.len()].copy_from_slice(g);
-            (self.entries(cloud, Part::Outside, other)?, message)
+            (self.entries(cloud, Part::Outside, other), message)
         };
         let mut out = vec![0.0; rows.rows()];
         log_pass(&*rows).row_sums(&*rows, &message, &mut out);
-        Ok(out.into_iter().map(|s| -s).collect())
+        out.into_iter().map(|s| -s).collect()
     }
+}
+
+/// Numbers beyond the range of double precision are no result.
+fn check_finite(solution: &Solution) -> Result<()> {
+    let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
+    let what = if !(solution.value.is_finite() && solution.value_kl.is_finite()) {
+        "the value"
+    } else if !solution.transport_cost.unwrap_or_default().is_finite() {
+        "the transport cost"
+    } else if !(finite(&solution.potential_x)
+        && finite(&solution.potential_y)
+        && finite(&solution.potential_kl_x())
+        && finite(&solution.potential_kl_y()))
+    {
+        "a potential"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Overflow { what })
 }
 
 fn log_pass(source: &dyn LogRows) -> LogPass {

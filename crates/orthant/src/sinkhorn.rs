@@ -198,6 +198,10 @@ pub(crate) fn solve_self(
         };
         let marginal = kernel.marginal(a)?;
         kernel.potential(&mut f);
+        // The best dual value along a common shift of both potentials: that of the plan of mass 1.
+        for f in &mut f {
+            *f -= 0.5 * marginal.log_mass;
+        }
         Ok(Outcome { g: f.clone(), f, x: marginal, y: marginal, iterations, stop })
     })
 }
@@ -225,8 +229,8 @@ fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 
 fn at_iteration(error: Error, now: usize) -> Error {
     match error {
-        Error::Breakdown { row, value, remedy, .. } => {
-            Error::Breakdown { iteration: now, row, value, remedy }
+        Error::Breakdown { cloud, row, value, remedy, .. } => {
+            Error::Breakdown { iteration: now, cloud, row, value, remedy }
         }
         other => other,
     }

@@ -245,9 +245,11 @@ impl UniformBound {
 /// [`q_theta_bound`] for what is known beforehand.
 pub fn q_theta(map: &dyn FeatureMap, x: &Points<'_>, y: &Points<'_>) -> Result<f64> {
     const GROUP: usize = 8;
+    map.check(x)?;
+    map.check(y)?;
     let rows = FeatureCost::new(
-        Box::new(Mapped::new(map, x.borrowed())?),
-        Box::new(Mapped::new(map, y.borrowed())?),
+        Box::new(Mapped::new(map, x.borrowed())),
+        Box::new(Mapped::new(map, y.borrowed())),
     );
     let stride = simd::padded(y.len());
     let least = |group: usize| {

@@ -488,13 +488,18 @@ fn errors_carry_what_their_message_says() {
         rot(&positive, &mixed, &o).unwrap_err(),
         Error::InCloud { cloud: Cloud::Y, source: feature(2, 2, -4.0) }
     );
-    // Counted among all points, also where others have no weight.
-    let points = Points::new(vec![1.0, 2.0, 3.0, -4.0, 0.0, 5.0], 2).unwrap();
-    let weighted = Measure::weighted(points, &[0.0, 0.0, 1.0]).unwrap();
-    assert_eq!(
-        rot(&weighted, &positive, &o).unwrap_err(),
-        Error::InCloud { cloud: Cloud::X, source: feature(3, 1, 0.0) }
-    );
+    // Counted among all points, also where others have no weight. A point of weight zero needs a
+    // potential too, so the map must be defined there.
+    for (x, row, column, value) in [
+        (vec![1.0, 2.0, 3.0, 4.0, 0.0, 5.0], 3, 1, 0.0),
+        (vec![1.0, 2.0, 3.0, -4.0, 6.0, 5.0], 2, 2, -4.0),
+    ] {
+        let weighted = Measure::weighted(Points::new(x, 2).unwrap(), &[0.0, 0.0, 1.0]).unwrap();
+        assert_eq!(
+            rot(&weighted, &positive, &o).unwrap_err(),
+            Error::InCloud { cloud: Cloud::X, source: feature(row, column, value) }
+        );
+    }
     // A pair of maps may take clouds of different dimensions; each is checked against its own.
     let line = Measure::uniform(Points::new(vec![0.5, 1.0], 1).unwrap());
     let pair = |x, y| {

@@ -59,9 +59,9 @@ pub(crate) struct Mapped<'a> {
 }
 
 impl<'a> Mapped<'a> {
-    pub(crate) fn new(map: &'a dyn FeatureMap, points: Points<'a>) -> Result<Self> {
-        map.check(&points)?;
-        Ok(Mapped { map, points })
+    /// `map` must be defined at the points: see [`FeatureMap::check`].
+    pub(crate) fn new(map: &'a dyn FeatureMap, points: Points<'a>) -> Self {
+        Mapped { map, points }
     }
 }
 

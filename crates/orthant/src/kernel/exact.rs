@@ -4,7 +4,7 @@
 //! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
-use super::{Builds, Kernel, Marginal, SelfKernel, Side};
+use super::{Builds, Kernel, Marginal, SelfKernel, Side, log_sum};
 use crate::error::Result;
 
 /// The kernel between two clouds.
@@ -116,6 +116,12 @@ impl<S: Side> SelfKernel for ExactSelf<S> {
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
         self.f.copy_from_slice(f);
+        self.apply()?;
+        // A plan of mass 1: the mean with the next scaling is then of a sane size.
+        let half_mass = 0.5 * log_sum(self.f.iter().zip(&self.sums).map(|(f, s)| f + s));
+        for f in &mut self.f {
+            *f -= half_mass;
+        }
         Ok(())
     }
 

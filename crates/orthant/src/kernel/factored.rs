@@ -1,7 +1,7 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
-use super::{Builds, Kernel, Marginal, SelfKernel, Side, Stored};
-use crate::error::Result;
+use super::{Builds, Kernel, Marginal, SelfKernel, Side, Stored, log_sum};
+use crate::error::{Cloud, Error, Result};
 use crate::simd::Float;
 
 /// Two sides that exchange messages of `r` numbers.
@@ -30,10 +30,21 @@ impl<S: Side> Factored<S> {
 /// Makes sure that `side` can work with the message that `sender` sent.
 fn prepare<S: Side>(side: &mut S, sender: &mut S, message: &mut [f64]) -> Result<()> {
     if side.needs_rebuild(message) {
+        side.note_absent(message);
         sender.complete(message);
         side.rebuild(message)?;
     }
     Ok(())
+}
+
+/// Sides do not know which cloud they are.
+fn of_second(error: Error) -> Error {
+    match error {
+        Error::Breakdown { iteration, row, value, remedy, .. } => {
+            Error::Breakdown { iteration, cloud: Cloud::Y, row, value, remedy }
+        }
+        other => other,
+    }
 }
 
 impl<S: Side> Kernel for Factored<S> {
@@ -52,8 +63,9 @@ impl<S: Side> Kernel for Factored<S> {
     }
 
     fn update_y(&mut self, b: &[f64]) -> Result<f64> {
-        prepare(&mut self.y, &mut self.x, &mut self.y_message)?;
-        self.y.update(&self.y_message, b, &mut self.z_message)
+        prepare(&mut self.y, &mut self.x, &mut self.y_message)
+            .and_then(|()| self.y.update(&self.y_message, b, &mut self.z_message))
+            .map_err(of_second)
     }
 
     fn update_x(&mut self, a: &[f64]) -> Result<f64> {
@@ -98,6 +110,7 @@ impl<S: Side> FactoredSelf<S> {
 
     fn prepare(&mut self) -> Result<()> {
         if self.side.needs_rebuild(&self.message) {
+            self.side.note_absent(&self.message);
             self.side.complete(&mut self.message);
             self.side.rebuild(&self.message)?;
         }
@@ -111,8 +124,14 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
     }
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
-        self.side.set_potential(f);
         self.side.message(f, &mut self.message);
+        // A plan of mass 1: the mean with the next scaling is then of a sane size.
+        let half_mass = 0.5 * log_sum(self.message.iter().map(|y| 2.0 * y));
+        for y in &mut self.message {
+            *y -= half_mass;
+        }
+        let f: Vec<f64> = f.iter().map(|f| f - half_mass).collect();
+        self.side.set_potential(&f);
         Ok(())
     }
 

@@ -77,6 +77,10 @@ pub(crate) trait Side: Send {
     /// Whether the stored rows are too far from what the message `z` needs.
     fn needs_rebuild(&self, z: &[f64]) -> bool;
 
+    /// Tells, before a message is completed and the rows are stored anew around it, which of its
+    /// entries cannot be told from zero: these carry no mass that could be missed.
+    fn note_absent(&mut self, z: &[f64]);
+
     /// Stores the rows anew around the message `z`, which must be complete.
     fn rebuild(&mut self, z: &[f64]) -> Result<()>;
 
@@ -128,23 +132,26 @@ impl std::ops::Add for Builds {
 /// What a plan's row or column sums look like.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marginal {
-    /// L1 distance from the weights.
+    /// L1 distance from the weights, of the plan divided by its mass.
     pub(crate) error: f64,
-    /// Total mass.
-    pub(crate) mass: f64,
+    /// Logarithm of the mass of the plan.
+    pub(crate) log_mass: f64,
 }
 
 impl Marginal {
     /// Of the plan with potential `f` (logarithms) and `log (K v)_i = s_i`.
     pub(crate) fn of(f: &[f64], s: &[f64], a: &[f64]) -> Self {
-        let mut marginal = Marginal { error: 0.0, mass: 0.0 };
-        for ((f, s), a) in f.iter().zip(s).zip(a) {
-            let sum = (f + s).exp();
-            marginal.error += (sum - a).abs();
-            marginal.mass += sum;
-        }
-        marginal
+        let log_mass = log_sum(f.iter().zip(s).map(|(f, s)| f + s));
+        let error =
+            f.iter().zip(s).zip(a).map(|((f, s), a)| ((f + s - log_mass).exp() - a).abs()).sum();
+        Marginal { error, log_mass }
     }
+}
+
+/// `log sum exp` of some logarithms.
+pub(crate) fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let top = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    if top.is_finite() { top + logs.map(|l| (l - top).exp()).sum::<f64>().ln() } else { top }
 }
 
 /// A positive kernel matrix `K` between two clouds, with scalings `u` and `v`.

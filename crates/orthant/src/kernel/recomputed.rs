@@ -1,7 +1,7 @@
 //! A side whose rows are never stored: exact, and linear in memory.
 
 use super::{Builds, LogPass, LogRows, Partition, Side};
-use crate::error::{Error, Result};
+use crate::error::{Cloud, Error, Result};
 
 /// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
 ///
@@ -50,6 +50,7 @@ impl<'a> Recomputed<'a> {
             None => Ok(error),
             Some(i) => Err(Error::Breakdown {
                 iteration: 0,
+                cloud: Cloud::X,
                 row: i + 1,
                 value: (a[i].ln() - self.f[i]).exp(),
                 remedy: "epsilon is too small for this kernel",
@@ -70,6 +71,8 @@ impl Side for Recomputed<'_> {
     fn needs_rebuild(&self, _: &[f64]) -> bool {
         false
     }
+
+    fn note_absent(&mut self, _: &[f64]) {}
 
     fn rebuild(&mut self, _: &[f64]) -> Result<()> {
         Ok(())

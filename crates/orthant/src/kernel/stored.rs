@@ -15,8 +15,9 @@
 //!
 //! which is one pass over `A` and no exponential in it. When `z` has drifted too far from `z0`, the
 //! features are stored anew around it (absorption), so that this holds at any epsilon. An entry of
-//! `A` that is flushed to zero could not have changed a sum; a feature `k` that is flushed for every
-//! point sends no message (minus infinity), and the other side keeps its reference for it.
+//! `A` that is flushed to zero could not have changed a sum. A feature `k` that is flushed for every
+//! point sends no message (minus infinity): if that is new, the other side is stored anew around the
+//! exact message; if its reference for `k` was as faint, it keeps it.
 
 use std::time::Instant;
 
@@ -25,7 +26,7 @@ use rayon::prelude::*;
 use super::partition::BLOCK;
 use super::recomputed::fill_lost;
 use super::{Builds, Local, LogPass, LogRows, Partition, Reduce, Side};
-use crate::error::{Error, Result};
+use crate::error::{Cloud, Error, Result};
 use crate::simd::{self, Aligned, Float};
 
 /// Stored features of one cloud. See the [module](self).
@@ -42,6 +43,8 @@ pub(crate) struct Stored<'a, T> {
     logs: bool,
     /// `z0`, padded.
     reference: Vec<f64>,
+    /// Entries of the reference that carried no mass when they became it.
+    absent: Vec<bool>,
     /// `w`, padded.
     w: Aligned<T>,
     /// For each chunk: sums of a block in storage precision, sums in double precision, the error.
@@ -70,6 +73,7 @@ impl<'a, T: Float> Stored<'a, T> {
             factors: vec![f64::NEG_INFINITY; rows],
             logs: true,
             reference: vec![0.0; stride],
+            absent: vec![false; stride],
             w: Aligned::zeros(stride),
             block: Aligned::zeros(chunks * stride),
             sums: vec![0.0; chunks * stride],
@@ -152,12 +156,30 @@ impl<'a, T: Float> Stored<'a, T> {
         Ok(error[0])
     }
 
+    /// [`Side::average`] in logarithms, by exact passes.
+    fn average_logs(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> f64 {
+        let mut f = std::mem::take(&mut self.f);
+        self.potential(&mut f);
+        self.total[..z.len()].copy_from_slice(z);
+        self.pass.row_sums(&*self.source, &self.total, &mut self.factors);
+        let mut error = 0.0;
+        for ((f, s), a) in f.iter_mut().zip(&self.factors).zip(a) {
+            error += ((*f + s).exp() - a).abs();
+            *f = 0.5 * (*f + a.ln() - s);
+        }
+        self.pass.column_sums(&*self.source, &f, y);
+        self.set_potential(&f);
+        self.f = f;
+        error
+    }
+
     fn breakdown(row: usize, value: f64) -> Error {
         Error::Breakdown {
             iteration: 0,
             row: row + 1,
             value,
             remedy: "use double precision (--precision f64) or a larger epsilon",
+            cloud: Cloud::X,
         }
     }
 
@@ -169,7 +191,7 @@ impl<'a, T: Float> Stored<'a, T> {
         value: impl Fn(usize, &mut [f64]) + Sync,
     ) -> Vec<f64> {
         const TILE: usize = 8;
-        assert!(!self.logs, "factors are known after an update");
+        let logs = self.logs;
         let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
         let mut out = vec![0.0; columns * stride];
         let tile = TILE.min(columns);
@@ -191,6 +213,7 @@ impl<'a, T: Float> Stored<'a, T> {
                     for (i, (feature, factor)) in
                         features.chunks_exact(stride).zip(factors).enumerate()
                     {
+                        let factor = if logs { factor.exp() } else { *factor };
                         value(c * chunk + i, row);
                         for (x, sums) in row[t * tile..t * tile + width]
                             .iter()
@@ -236,9 +259,15 @@ impl<T: Float> Side for Stored<'_, T> {
 
     fn needs_rebuild(&self, z: &[f64]) -> bool {
         self.features.is_empty()
-            || z.iter()
-                .zip(&self.reference)
-                .any(|(z, z0)| *z > f64::NEG_INFINITY && (z - z0).abs() > T::DRIFT)
+            || z.iter().zip(&self.reference).zip(&self.absent).any(|((z, z0), absent)| {
+                if *z > f64::NEG_INFINITY { (z - z0).abs() > T::DRIFT } else { !absent }
+            })
+    }
+
+    fn note_absent(&mut self, z: &[f64]) {
+        for (absent, z) in self.absent.iter_mut().zip(z) {
+            *absent = *z == f64::NEG_INFINITY;
+        }
     }
 
     fn rebuild(&mut self, z: &[f64]) -> Result<()> {
@@ -270,11 +299,16 @@ impl<T: Float> Side for Stored<'_, T> {
     }
 
     fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+        // Far from the solution the old and the new factors are: their mean is taken in logarithms.
+        let far = |(u, a): (&f64, &f64)| (u - a.ln()).abs() > T::FAR;
+        if self.logs && self.factors.iter().zip(a).any(far) {
+            return Ok(self.average_logs(z, a, y));
+        }
         self.half_step(
             z,
             a,
             y,
-            |old, a, s| (old * (a / s)).sqrt(),
+            |old, a, s| old.sqrt() * (a / s).sqrt(),
             |old, a, s| (0.5 * (old + (a / s).ln())).exp(),
         )
     }

@@ -324,11 +324,16 @@ mod tests {
     #[test]
     fn column_sums_agree_with_a_scalar_log_sum_exp() {
         let (rows, cols) = (11, 16);
-        let logs: Vec<f64> = (0..rows * cols)
-            .map(|i| {
-                if i % 7 == 0 { f64::NEG_INFINITY } else { f64::from((i * 37) % 101) * 9.0 - 500.0 }
-            })
-            .collect();
+        let logs: Vec<f64> =
+            (0..rows * cols)
+                .map(|i| {
+                    if i % 7 == 0 {
+                        f64::NEG_INFINITY
+                    } else {
+                        ((i * 37) % 101) as f64 * 9.0 - 500.0
+                    }
+                })
+                .collect();
         let shift: Vec<f64> = (0..rows).map(|i| 40.0 * (i as f64).sin()).collect();
         let (mut most, mut sum) = (vec![f64::NEG_INFINITY; cols], vec![0.0; cols]);
         let mut columns = ColumnSums { most: &mut most, sum: &mut sum };

@@ -98,12 +98,15 @@ pub(crate) trait Float: Copy + Send + Sync + 'static {
     /// stored anew. What was flushed stays below `exp(FLUSH + 2 DRIFT)` of its row: 1e-17 in single
     /// precision, nothing at all in double.
     const DRIFT: f64;
+    /// Factors further than this (in logarithms) from their weights are kept as logarithms.
+    const FAR: f64;
 }
 
 impl Float for f32 {
     const ZERO: f32 = 0.0;
     const FLUSH: f64 = -69.0;
     const DRIFT: f64 = 15.0;
+    const FAR: f64 = 25.0;
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
     fn from_f64(x: f64) -> f32 {
@@ -153,6 +156,7 @@ impl Float for f64 {
     const ZERO: f64 = 0.0;
     const FLUSH: f64 = -665.0;
     const DRIFT: f64 = 200.0;
+    const FAR: f64 = 250.0;
     #[inline(always)]
     fn from_f64(x: f64) -> f64 {
         x
