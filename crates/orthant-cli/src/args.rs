@@ -160,7 +160,8 @@ impl Threads {
     /// Runs `work` on that many threads.
     pub(crate) fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> R {
         match self.threads {
-            None => work(),
+            // Inside the pool, where parallel loops start without waking another thread.
+            None => rayon::join(work, || ()).0,
             Some(n) => match rayon::ThreadPoolBuilder::new().num_threads(n.into()).build() {
                 Ok(pool) => pool.install(work),
                 // No more threads to be had: the results are the same on those there are.

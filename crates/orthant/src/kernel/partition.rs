@@ -11,7 +11,7 @@ pub(crate) struct Partition {
 }
 
 /// Rows that are summed in the precision of the storage before their sum goes to double precision.
-pub(crate) const BLOCK: usize = 128;
+pub(crate) const BLOCK: usize = 256;
 
 impl Partition {
     /// At most `most` chunks of whole blocks.
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn chunks_are_whole_blocks_and_cover_the_rows() {
-        for rows in [1, 127, 128, 129, 5_000, 20_000, 1_000_003] {
+        for rows in [1, 255, 256, 257, 5_000, 20_000, 1_000_003] {
             for most in [1, 16, 64] {
                 let p = Partition::new(rows, most);
                 assert_eq!(p.chunk() % BLOCK, 0);

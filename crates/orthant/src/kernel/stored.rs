@@ -57,7 +57,7 @@ pub(crate) struct Stored<'a, T> {
 }
 
 /// Chunks at most: enough to keep many cores busy.
-const CHUNKS: usize = 64;
+const CHUNKS: usize = 128;
 
 impl<'a, T: Float> Stored<'a, T> {
     pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
@@ -126,7 +126,8 @@ impl<'a, T: Float> Stored<'a, T> {
                     block.fill(T::ZERO);
                     // Relative to the largest weight, so that small weights keep their digits in
                     // single precision.
-                    let top = a.iter().copied().fold(0.0, f64::max);
+                    let top = largest(a).max(1e-280);
+                    let per_top = 1.0 / top;
                     simd::fused_block(features, w, block, |i, s| {
                         let (old, new) = if logs {
                             (factors[i].exp(), next_from_log(factors[i], a[i], s))
@@ -135,7 +136,7 @@ impl<'a, T: Float> Stored<'a, T> {
                         };
                         *error += (old * s - a[i]).abs();
                         factors[i] = new;
-                        T::from_f64(new / top)
+                        T::from_f64(new * per_top)
                     });
                     simd::accumulate(block, top, sums);
                 }
@@ -246,6 +247,17 @@ impl<'a, T: Float> Stored<'a, T> {
     pub(crate) fn stride(&self) -> usize {
         self.pass.stride()
     }
+}
+
+/// Largest of some positive numbers, by independent comparisons.
+fn largest(values: &[f64]) -> f64 {
+    let mut most = [0.0; 8];
+    for chunk in values.chunks(most.len()) {
+        for (most, v) in most.iter_mut().zip(chunk) {
+            *most = if v > most { *v } else { *most };
+        }
+    }
+    most.into_iter().fold(0.0, f64::max)
 }
 
 impl<T: Float> Side for Stored<'_, T> {

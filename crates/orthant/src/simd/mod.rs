@@ -7,10 +7,12 @@
 //! [`LANES`]; storage is padded.
 
 mod affine;
+mod aligned;
 mod exp;
 mod sweep;
 
 pub(crate) use affine::{Start, affine};
+pub(crate) use aligned::Aligned;
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
 pub(crate) use sweep::{accumulate, dot, fused_block};
 
@@ -22,36 +24,6 @@ pub(crate) const LANES: usize = 8;
 /// `len` rounded up to a multiple of [`LANES`].
 pub(crate) fn padded(len: usize) -> usize {
     len.next_multiple_of(LANES)
-}
-
-/// Zeros whose first lies at the start of a cache line: no vector of a padded row straddles two.
-#[derive(Debug)]
-pub(crate) struct Aligned<T> {
-    data: Vec<T>,
-    start: usize,
-    len: usize,
-}
-
-impl<T: Float> Aligned<T> {
-    pub(crate) fn zeros(len: usize) -> Self {
-        const LINE: usize = 64;
-        let data = vec![T::ZERO; len + LINE / size_of::<T>()];
-        let start = data.as_ptr().align_offset(LINE);
-        Aligned { data, start, len }
-    }
-}
-
-impl<T> std::ops::Deref for Aligned<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
-        &self.data[self.start..self.start + self.len]
-    }
-}
-
-impl<T> std::ops::DerefMut for Aligned<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.data[self.start..self.start + self.len]
-    }
 }
 
 /// Runs a kernel with the best instruction set of this machine.
@@ -67,7 +39,7 @@ const fn fused<S: Simd>() -> bool {
 }
 
 /// The two floating-point types that features can be stored in.
-pub(crate) trait Float: Copy + Send + Sync + 'static {
+pub(crate) trait Float: bytemuck::Pod + Send + Sync {
     const ZERO: Self;
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;

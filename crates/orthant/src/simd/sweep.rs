@@ -4,6 +4,9 @@ use pulp::{Simd, WithSimd};
 
 use super::{Float, dispatch, fused};
 
+/// Rows whose factors are computed together, so that their divisions overlap.
+const GROUP: usize = 4;
+
 /// One block of rows of `u_i = update(i, A_i . w)`, `sums_k += u_i A_ik`.
 ///
 /// `update` gets the number of the row in the block and the inner product, and returns the factor.
@@ -29,23 +32,37 @@ impl<T: Float, U: FnMut(usize, f64) -> T> WithSimd for Fused<'_, T, U> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Fused { features, w, sums, mut update } = self;
         let stride = w.len();
-        let mut rows = features.chunks_exact(stride);
-        let Some(mut row) = rows.next() else { return };
-        let mut factor = update(0, dot_row(simd, row, w));
-        if let Some(second) = rows.next() {
-            let (mut middle, mut product) = (second, dot_row(simd, second, w));
-            // While the inner product of one row is read from memory, the row before the last, which
-            // is in the cache, is added to the sums; the factor of the row between them has a whole
-            // loop's time to be ready. Memory is read in order and waits for nothing.
-            for (i, next) in rows.enumerate() {
-                let next_product = add_and_dot(simd, row, factor, sums, next, w);
-                factor = update(i + 1, product);
-                (row, middle, product) = (middle, next, next_product);
+        let mut products = [0.0; GROUP];
+        let mut factors = [T::ZERO; GROUP];
+        let mut groups = features.chunks_exact(GROUP * stride);
+        let mut i = 0;
+        if let Some(mut group) = groups.next() {
+            for (product, row) in products.iter_mut().zip(group.chunks_exact(stride)) {
+                *product = dot_row(simd, row, w);
             }
-            add_row(simd, row, factor, sums);
-            (row, factor) = (middle, update(features.len() / stride - 1, product));
+            // While the inner product of a row is read from memory, a row of the group before, which
+            // is in the cache, is added to the sums: memory is read in order and waits for nothing.
+            for next in groups.by_ref() {
+                for (r, factor) in factors.iter_mut().enumerate() {
+                    *factor = update(i + r, products[r]);
+                }
+                for (r, (row, next)) in
+                    group.chunks_exact(stride).zip(next.chunks_exact(stride)).enumerate()
+                {
+                    products[r] = add_and_dot(simd, row, factors[r], sums, next, w);
+                }
+                group = next;
+                i += GROUP;
+            }
+            for (row, product) in group.chunks_exact(stride).zip(products) {
+                add_row(simd, row, update(i, product), sums);
+                i += 1;
+            }
         }
-        add_row(simd, row, factor, sums);
+        for row in groups.remainder().chunks_exact(stride) {
+            add_row(simd, row, update(i, dot_row(simd, row, w)), sums);
+            i += 1;
+        }
     }
 }
 
