@@ -255,7 +255,7 @@ fn peak_memory() -> Option<f64> {
 
 /// Growth of the time of a solve with the number of points.
 fn linear(quick: bool) -> Result<(), Failure> {
-    let (sizes, repeats) = if quick { ([20_000, 200_000], 2) } else { ([200_000, 2_000_000], 3) };
+    let (sizes, repeats) = if quick { ([20_000, 200_000], 2) } else { ([200_000, 2_000_000], 5) };
     let rank = 100;
     let [x, y] = data::figure_1(sizes[1], 0);
     let measures =

@@ -5,6 +5,8 @@
 //! `1e-170` or `1e170` leave the range of double precision. A [`Frame`] subtracts a common centre
 //! and divides by a power of two, so that nothing is rounded that need not be.
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::measure::{Measure, Points};
 
@@ -39,14 +41,7 @@ impl Frame {
             return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
         }
         let mut frame = Frame { centre, shrink: 1.0, radius: 0.0 };
-        let extent = [mu, nu]
-            .iter()
-            .flat_map(|m| {
-                let points = m.support().points;
-                (0..points.len() * points.dim()).map(move |i| (points, i))
-            })
-            .map(|(p, i)| frame.coordinate(p, i / p.dim(), i % p.dim()).abs())
-            .fold(0.0, f64::max);
+        let extent = frame.largest(mu, nu, |x| x.iter().fold(0.0, |most, x| x.abs().max(most)));
         // Squares of user coordinates must be finite, and so must the reciprocal of the scale.
         if extent > 1e153 {
             return Err(Error::TooWide { extent });
@@ -54,17 +49,34 @@ impl Frame {
         if extent > 0.0 {
             frame.shrink = power_of_two_below(1.0 / extent.max(1e-300));
         }
-        let mut largest = 0.0_f64;
-        for m in [mu, nu] {
-            let points = m.support().points;
-            for i in 0..points.len() {
-                let square: f64 =
-                    (0..points.dim()).map(|k| frame.coordinate(points, i, k).powi(2)).sum();
-                largest = largest.max(square);
-            }
-        }
-        frame.radius = largest.sqrt();
+        frame.radius = frame.largest(mu, nu, |x| x.iter().map(|x| x * x).sum()).sqrt();
         Ok(frame)
+    }
+
+    /// The largest `size` of a point of either support, in frame coordinates.
+    fn largest(
+        &self,
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+        size: impl Fn(&[f64]) -> f64 + Sync,
+    ) -> f64 {
+        let of = |m: &Measure<'_>| {
+            let points = m.support().points;
+            (0..points.len())
+                .into_par_iter()
+                .with_min_len(4096)
+                .fold(
+                    || (vec![0.0; self.dim()], 0.0),
+                    |(mut x, most): (Vec<f64>, f64), i| {
+                        self.copy_coordinates(points, i, 0, &mut x);
+                        let most = most.max(size(&x));
+                        (x, most)
+                    },
+                )
+                .map(|(_, most)| most)
+                .reduce(|| 0.0, f64::max)
+        };
+        of(mu).max(of(nu))
     }
 
     pub(crate) fn dim(&self) -> usize {

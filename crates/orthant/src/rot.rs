@@ -146,10 +146,12 @@ enum Ground<'p> {
     /// `exp(-||x - y||^2 / eps)`, epsilon in units of the frame.
     SquaredEuclidean(Frame, f64),
     Matrix(&'p CostMatrix<'p>),
+    /// For features of the squared Euclidean cost, `frame` is where to take that cost.
     Maps {
         maps: [Arc<dyn FeatureMap>; 2],
         shared: bool,
         used: Used,
+        frame: Option<Frame>,
     },
     Explicit(&'p FeatureMatrix<'p>, &'p FeatureMatrix<'p>),
 }
@@ -168,8 +170,6 @@ struct Problem<'p> {
     ground: Ground<'p>,
     storage: Storage,
     reason: Option<String>,
-    /// For features of the squared Euclidean cost: where to take that cost.
-    frame: Option<Frame>,
     begun: Instant,
     /// The time that it took to get here.
     prepared: Duration,
@@ -210,10 +210,6 @@ impl<'p> Problem<'p> {
                 feature_ground(features, mu, nu, options)?
             }
         };
-        let frame = match &ground {
-            Ground::Maps { used: Used::Gaussian, .. } => Some(Frame::around(mu, nu)?),
-            _ => None,
-        };
         let prepared = begun.elapsed();
         if let Ground::Maps { maps, .. } = &ground {
             for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
@@ -222,7 +218,7 @@ impl<'p> Problem<'p> {
                     .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
             }
         }
-        let problem = Problem { mu, nu, options, ground, storage, reason, frame, begun, prepared };
+        let problem = Problem { mu, nu, options, ground, storage, reason, begun, prepared };
         problem.check_memory()?;
         Ok(problem)
     }
@@ -473,7 +469,7 @@ impl<'p> Problem<'p> {
             let builds = Kernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         };
-        let transport_cost = if let Some(frame) = &self.frame {
+        let transport_cost = if let Ground::Maps { frame: Some(frame), .. } = &self.ground {
             let (x, y) = (self.points(task.x, Part::Support), self.points(task.y, Part::Support));
             let squared = moments.squared_distance(
                 frame.dim(),
@@ -621,30 +617,31 @@ fn feature_ground<'p>(
     nu: &Measure<'_>,
     options: &Options<'_>,
 ) -> Result<Ground<'p>> {
-    let shared = |map: Arc<dyn FeatureMap>, used| {
+    let shared = |map: Arc<dyn FeatureMap>, used, frame| {
         if mu.dim() != nu.dim() {
             return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
         }
-        Ok(Ground::Maps { maps: [map.clone(), map], shared: true, used })
+        Ok(Ground::Maps { maps: [map.clone(), map], shared: true, used, frame })
     };
     let Options { epsilon, rank, seed, .. } = *options;
     match features {
         Features::Gaussian { centred } => {
             let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;
-            shared(Arc::new(map), Used::Gaussian)
+            let frame = map.frame().clone();
+            shared(Arc::new(map), Used::Gaussian, Some(frame))
         }
         Features::ArcCosine { order, kappa, sigma } => {
             let map = ArcCosine::new(mu.dim(), *order, *kappa, *sigma, rank, seed)?;
-            shared(Arc::new(map), Used::ArcCosine)
+            shared(Arc::new(map), Used::ArcCosine, None)
         }
-        Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), Used::Linear),
-        Features::Map(map) => shared(map.clone(), Used::Map),
+        Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), Used::Linear, None),
+        Features::Map(map) => shared(map.clone(), Used::Map, None),
         Features::Pair(x, y) => {
             if x.rank() != y.rank() {
                 return Err(Error::Ranks { x: x.rank(), y: y.rank() });
             }
             let maps = [x.clone(), y.clone()];
-            Ok(Ground::Maps { maps, shared: false, used: Used::Map })
+            Ok(Ground::Maps { maps, shared: false, used: Used::Map, frame: None })
         }
         Features::Explicit(xi, zeta) => {
             if xi.rank() != zeta.rank() {

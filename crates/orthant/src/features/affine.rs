@@ -51,6 +51,10 @@ impl Affine {
         Affine { frame, matrix, bias: padded_bias, square, rank }
     }
 
+    pub(crate) fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
     pub(crate) fn dim(&self) -> usize {
         self.frame.dim()
     }

@@ -90,6 +90,11 @@ impl Gaussian {
         Gaussian { affine, q }
     }
 
+    /// The coordinates that it works in.
+    pub(crate) fn frame(&self) -> &Frame {
+        self.affine.frame()
+    }
+
     /// The paper's `q`: the anchors have variance `q eps / 4` on every axis.
     pub fn q(&self) -> f64 {
         self.q
