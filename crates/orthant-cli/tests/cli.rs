@@ -427,3 +427,33 @@ fn the_benchmark_prints_json_lines_with_ratios() {
     assert!(of("memory")[0]["ratio_to_features"].as_f64().unwrap() > 1.0);
     assert!(of("linear")[0]["exponent"].as_f64().unwrap().is_finite());
 }
+
+#[test]
+fn the_commands_of_the_readme_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("examples")).unwrap();
+    for name in ["before.csv", "after.csv"] {
+        std::fs::copy(root.join("examples").join(name), bench.path("examples").join(name)).unwrap();
+    }
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let commands: Vec<&str> = readme
+        .split("```sh\n")
+        .skip(1)
+        .flat_map(|block| block.split("```").next().unwrap().lines())
+        .filter_map(|l| l.strip_prefix("cargo run --release -- ").or(l.strip_prefix("orthant ")))
+        // The demonstration is run in full by the test task.
+        .filter(|c| *c != "demo")
+        .collect();
+    assert_eq!(commands.len(), 5, "{commands:?}");
+    for command in &commands {
+        let output = bench.orthant(command);
+        assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+    }
+    // What the README shows is what the command prints, but for times.
+    let shown = text(&bench.orthant(commands[0]).stdout);
+    for line in shown.lines().filter(|l| !l.trim_start().starts_with("time")) {
+        assert!(readme.contains(line.trim_end()), "{line}");
+    }
+    assert!(bench.path("potentials.csv").exists());
+}

@@ -70,3 +70,8 @@ pub use options::{Cost, Features, Method, Options, OptionsBuilder, Precision};
 pub use rot::{Solver, divergence, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Divergence, PAIRS_LIMIT, Solution, Times, Used};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
