@@ -205,6 +205,9 @@ pub(crate) enum MissingName {
 
 /// What `demo` takes.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    orthant demo                     20,000 points a cloud, some seconds\n  \
+    orthant demo --rank 4000         four times the features, half the error")]
 pub(crate) struct Demo {
     /// Points of each cloud
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::args::{Bench, Suite};
 use crate::data;
 use crate::failure::Failure;
+use crate::memory;
 use crate::output;
 
 /// Regularisation of all measurements, on the problem of the paper's Figure 1.
@@ -23,8 +24,8 @@ const EPSILON: f64 = 0.5;
 const CHILD: &str = "ORTHANT_BENCH_MEMORY_CHILD";
 
 pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
-    if std::env::var_os(CHILD).is_some() {
-        return arguments.threads.run(|| memory_child(arguments.quick));
+    if let Ok(case) = std::env::var(CHILD) {
+        return arguments.threads.run(|| memory_child(&case, arguments.quick));
     }
     let wants = |suite| arguments.suite == Suite::All || arguments.suite == suite;
     arguments.threads.run(|| {
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
             }
         }
         if wants(Suite::Memory) {
-            memory(arguments)?;
+            peak_memory(arguments)?;
         }
         if wants(Suite::Linear) {
             linear(arguments.quick)?;
@@ -207,50 +208,68 @@ fn threads(n: usize, rank: usize, repeats: usize) -> Result<(), Failure> {
     }))
 }
 
-/// Peak memory of a whole solve, in a process of its own.
-fn memory(arguments: &Bench) -> Result<(), Failure> {
+/// The methods whose memory is measured.
+const MEMORY_CASES: [&str; 3] = ["gaussian", "dense", "online"];
+
+/// Peak memory of whole solves, each in a process of its own.
+fn peak_memory(arguments: &Bench) -> Result<(), Failure> {
     let exe = std::env::current_exe()?;
-    let mut command = Command::new(exe);
-    command.args(["bench", "--suite", "memory"]).env(CHILD, "1");
-    if arguments.quick {
-        command.arg("--quick");
+    for case in MEMORY_CASES {
+        let mut command = Command::new(&exe);
+        command.args(["bench", "--suite", "memory"]).env(CHILD, case);
+        if arguments.quick {
+            command.arg("--quick");
+        }
+        let output = command.output()?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Failure::Other(anyhow::anyhow!("measuring memory: {text}")));
+        }
+        output::to_stdout(|out| out.write_all(&output.stdout))?;
     }
-    let output = command.output()?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Failure::Other(anyhow::anyhow!("measuring memory: {text}")));
-    }
-    output::to_stdout(|out| out.write_all(&output.stdout))
+    Ok(())
 }
 
-fn memory_child(quick: bool) -> Result<ExitCode, Failure> {
-    let (n, rank) = if quick { (10_000, 200) } else { (100_000, 600) };
+/// One solve, and the memory that it took beyond what was there before.
+fn memory_child(case: &str, quick: bool) -> Result<ExitCode, Failure> {
+    let rank = if quick { 200 } else { 600 };
+    let (method, precision, n) = match case {
+        "dense" => (Method::dense(), Precision::F64, if quick { 2_000 } else { 8_000 }),
+        "online" => (Method::online(), Precision::F64, if quick { 4_000 } else { 20_000 }),
+        _ => (Method::gaussian(), Precision::F32, if quick { 10_000 } else { 100_000 }),
+    };
     let [x, y] = data::figure_1(n, 0);
     let [mu, nu] = [data::uniform(&x, n)?, data::uniform(&y, n)?];
+    // What is told is what is stored: features, the kernel, or nothing but a few rows.
+    let (stored, per_point) = match case {
+        "dense" => (Some((n * n * 8) as f64), None),
+        "online" => (None, Some(2 * n)),
+        _ => (Some((2 * n * rank * 4) as f64), None),
+    };
+    let before = memory::peak();
     let options = Options::builder(EPSILON)
-        .method(Method::gaussian())
+        .method(method)
         .rank(rank)
-        .precision(Precision::F32)
+        .precision(precision)
+        .max_iterations(if case == "online" { 2 } else { 1000 })
         .build()?;
     let solution = rot(&mu, &nu, &options)?;
-    let Some(peak) = peak_memory() else {
+    let (Some(before), Some(peak)) = (before, memory::peak()) else {
         return Err(Failure::Other(anyhow::anyhow!("this system does not tell the peak memory")));
     };
-    let matrices = (2 * n * rank * 4) as f64;
-    line(&json!({
-        "bench": "memory", "precision": "f32", "n": n, "m": n, "rank": rank,
-        "peak_bytes": peak, "feature_bytes": matrices, "ratio_to_features": peak / matrices,
-        "marginal_error": solution.marginal_error_x,
-    }))?;
+    let mut entry = json!({
+        "bench": "memory", "method": case, "n": n, "m": n, "rank": solution.rank,
+        "peak_bytes": peak, "marginal_error": solution.marginal_error_x,
+    });
+    if let Some(stored) = stored {
+        entry["stored_bytes"] = json!(stored);
+        entry["ratio_to_stored"] = json!(peak as f64 / stored);
+    }
+    if let Some(points) = per_point {
+        entry["bytes_per_point"] = json!((peak - before) as f64 / points as f64);
+    }
+    line(&entry)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Largest resident size of this process so far, in bytes.
-fn peak_memory() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024.0)
 }
 
 /// Growth of the time of a solve with the number of points.

@@ -8,6 +8,7 @@ use orthant::{Divergence, Measure, Method, Options, divergence};
 use crate::args::Demo;
 use crate::data;
 use crate::failure::Failure;
+use crate::memory;
 use crate::output::{self, count, number, seconds};
 
 /// Regularisations of the demonstration; the paper's Figure 1 has these among others.
@@ -87,11 +88,12 @@ fn solve(
     epsilon: f64,
     arguments: &Demo,
 ) -> Result<(Divergence, f64), Failure> {
-    let options = Options::builder(epsilon)
-        .method(method)
-        .rank(arguments.rank)
-        .seed(arguments.seed)
-        .build()?;
+    let mut builder =
+        Options::builder(epsilon).method(method).rank(arguments.rank).seed(arguments.seed);
+    if let Some(bytes) = memory::available() {
+        builder = builder.max_memory(bytes);
+    }
+    let options = builder.build()?;
     let begun = Instant::now();
     let solved = divergence(mu, nu, &options)?;
     Ok((solved, begun.elapsed().as_secs_f64()))

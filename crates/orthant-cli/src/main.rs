@@ -6,6 +6,7 @@ mod data;
 mod demo;
 mod failure;
 mod input;
+mod memory;
 mod output;
 mod progress;
 mod solve;

@@ -11,6 +11,7 @@ use orthant::{
 use crate::args::{MethodName, PrecisionName, Solve};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
+use crate::memory;
 use crate::output::{self, Report, Sizes, number};
 use crate::progress::Bar;
 
@@ -63,7 +64,7 @@ fn command(
     let measures = clouds.measures(arguments)?;
     let read = begun.elapsed().as_secs_f64();
 
-    let epsilon = Epsilon::choose(arguments, &measures)?;
+    let epsilon = arguments.threads.run(|| Epsilon::choose(arguments, &measures))?;
     let options = options(arguments, epsilon.value)?;
     let mut bar = Bar::new(arguments.tol);
     let answer = arguments.threads.run(|| solve(&options, &mut bar, &measures));
@@ -141,18 +142,10 @@ fn options(arguments: &Solve, epsilon: f64) -> Result<Options<'static>, Failure>
     if let Some(limit) = arguments.time_limit {
         builder = builder.time_limit(limit);
     }
-    if let Some(bytes) = available_memory() {
+    if let Some(bytes) = memory::available() {
         builder = builder.max_memory(bytes);
     }
     Ok(builder.build()?)
-}
-
-/// Memory that can be had without swapping, where the system tells.
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 /// The answer for people.

@@ -370,7 +370,7 @@ fn help_manual_and_completions() {
     let bench = Bench::new();
     let help = text(&bench.orthant("--help").stdout);
     assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
-    for command in ["rot", "divergence", "bench", "completions", "man"] {
+    for command in ["rot", "divergence", "demo", "bench", "completions", "man"] {
         let help = text(&bench.orthant(&format!("{command} --help")).stdout);
         assert!(help.contains("Example"), "{command}: {help}");
         let page = text(&bench.orthant(&format!("man {command}")).stdout);
@@ -424,7 +424,13 @@ fn the_benchmark_prints_json_lines_with_ratios() {
     }
     assert!(of("features").iter().all(|l| l["sweeps"].as_f64().unwrap() > 0.0));
     assert_eq!(of("threads").len(), 1);
-    assert!(of("memory")[0]["ratio_to_features"].as_f64().unwrap() > 1.0);
+    let memory = of("memory");
+    assert_eq!(
+        memory.iter().map(|l| &l["method"]).collect::<Vec<_>>(),
+        ["gaussian", "dense", "online"]
+    );
+    assert!(memory[..2].iter().all(|l| l["ratio_to_stored"].as_f64().unwrap() > 1.0));
+    assert!(memory[2]["bytes_per_point"].as_f64().unwrap() > 0.0);
     assert!(of("linear")[0]["exponent"].as_f64().unwrap().is_finite());
 }
 

@@ -49,8 +49,10 @@ impl<'a, T: Storage> Sweep<'a, T> {
     /// Evaluates and stores the features of both clouds anew, in place.
     pub fn build(&mut self) -> Result<()> {
         let (x, y, z_message, y_message) = self.kernel.parts();
+        x.note_absent(z_message);
         y.complete(z_message);
         x.rebuild(z_message)?;
+        y.note_absent(y_message);
         x.complete(y_message);
         y.rebuild(y_message)
     }

@@ -23,11 +23,27 @@ pub(crate) struct Frame {
 /// Largest `radius^2 / epsilon` for which logarithms of the kernel keep about seven decimals.
 const LARGEST_EXPONENT: f64 = 1e9;
 
+/// Squares of user coordinates must be finite, and so must the reciprocal of the scale.
+const WIDEST: f64 = 1e153;
+
 impl Frame {
     /// The frame around the supports of two measures.
     pub(crate) fn around(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Self> {
-        let centre: Vec<f64> =
+        if mu.dim() != nu.dim() {
+            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
+        }
+        let mut centre: Vec<f64> =
             mu.mean().iter().zip(nu.mean()).map(|(x, y)| 0.5 * x + 0.5 * y).collect();
+        // A mean is rounded; that of equal points should be the point.
+        for (k, c) in centre.iter_mut().enumerate() {
+            let coordinates = [mu, nu].into_iter().flat_map(|m| {
+                let points = m.support().points;
+                (0..points.len()).map(move |i| points.coordinate(i, k))
+            });
+            let (low, high) = coordinates
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+            *c = c.clamp(low, high);
+        }
         Frame::centred(centre, mu, nu)
     }
 
@@ -42,8 +58,7 @@ impl Frame {
         }
         let mut frame = Frame { centre, shrink: 1.0, radius: 0.0 };
         let extent = frame.largest(mu, nu, |x| x.iter().fold(0.0, |most, x| x.abs().max(most)));
-        // Squares of user coordinates must be finite, and so must the reciprocal of the scale.
-        if extent > 1e153 {
+        if extent > WIDEST {
             return Err(Error::TooWide { extent });
         }
         if extent > 0.0 {
@@ -105,6 +120,14 @@ impl Frame {
         for (x, c) in out.iter_mut().zip(&self.centre[first..]) {
             *x = (*x - c) * self.shrink;
         }
+    }
+
+    /// Checks that squares of these coordinates are finite.
+    pub(crate) fn check_extent(&self, points: &Points<'_>) -> Result<()> {
+        let all = (0..points.len()).flat_map(|i| (0..self.dim()).map(move |k| (i, k)));
+        let extent =
+            all.map(|(i, k)| (points.coordinate(i, k) - self.centre[k]).abs()).fold(0.0, f64::max);
+        if extent > WIDEST { Err(Error::TooWide { extent }) } else { Ok(()) }
     }
 
     /// Epsilon in the units of this frame; an error where the exponents could not be resolved.

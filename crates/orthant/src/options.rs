@@ -65,6 +65,18 @@ pub enum Features<'a> {
     Explicit(FeatureMatrix<'a>, FeatureMatrix<'a>),
 }
 
+impl Features<'_> {
+    /// Number of features for points of `dim` coordinates, where random ones have `rank`.
+    pub(crate) fn rank(&self, dim: usize, rank: usize) -> usize {
+        match self {
+            Features::Gaussian { .. } | Features::ArcCosine { .. } => rank,
+            Features::Linear => dim,
+            Features::Map(map) | Features::Pair(map, _) => map.rank(),
+            Features::Explicit(matrix, _) => matrix.rank(),
+        }
+    }
+}
+
 /// The cost of an exact method.
 #[derive(Debug, Clone, Default)]
 pub enum Cost<'a> {
@@ -143,6 +155,9 @@ pub struct OptionsBuilder<'a> {
     options: Options<'a>,
 }
 
+/// More features than this are no low rank.
+const LARGEST_RANK: usize = 1 << 24;
+
 /// The smallest tolerance that each precision can tell from rounding.
 const SMALLEST_TOLERANCE: [(Precision, f64); 2] = [(Precision::F32, 1e-6), (Precision::F64, 1e-13)];
 
@@ -213,6 +228,9 @@ impl<'a> OptionsBuilder<'a> {
         if o.rank == 0 {
             return option("rank", "at least 1", 0.0);
         }
+        if o.rank > LARGEST_RANK {
+            return option("rank", "at most 16777216", o.rank as f64);
+        }
         if o.max_iterations == 0 {
             return option("the number of iterations", "at least 1", 0.0);
         }
@@ -253,6 +271,7 @@ mod tests {
         }
         for bad in [
             ok().rank(0),
+            ok().rank(usize::MAX),
             ok().max_iterations(0),
             ok().tolerance(0.0),
             ok().tolerance(1.0),

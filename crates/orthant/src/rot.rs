@@ -89,14 +89,14 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// Regularised optimal transport between two measures.
     pub fn rot(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
-        let problem = Problem::new(mu, nu, self.options)?;
+        let problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
         let [start, ..] = self.start;
         self.solve(&problem, Term::Cross, start)
     }
 
     /// The Sinkhorn divergence of two measures.
     pub fn divergence(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
-        let problem = Problem::new(mu, nu, self.options)?;
+        let problem = Problem::new(mu, nu, self.options, Terms::All)?;
         problem.check_shared()?;
         let [start_cross, start_x, start_y] = self.start;
         let self_x = self.solve(&problem, Term::SelfX, start_x)?;
@@ -156,6 +156,13 @@ enum Ground<'p> {
     Explicit(&'p FeatureMatrix<'p>, &'p FeatureMatrix<'p>),
 }
 
+/// Which terms will be solved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Terms {
+    Cross,
+    All,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Storage {
     Factored,
@@ -179,9 +186,16 @@ const SQUARED_EUCLIDEAN: &Cost<'static> = &Cost::SquaredEuclidean;
 const GAUSSIAN: &Features<'static> = &Features::Gaussian { centred: true };
 
 impl<'p> Problem<'p> {
-    fn new(mu: &'p Measure<'p>, nu: &'p Measure<'p>, options: &'p Options<'p>) -> Result<Self> {
+    fn new(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        terms: Terms,
+    ) -> Result<Self> {
         let begun = Instant::now();
-        let pairs = mu.support().len() as f64 * nu.support().len() as f64;
+        let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
+        // Of the largest problem to be solved.
+        let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
         let mut reason = None;
         let (storage, cost) = match &options.method {
             Method::Auto if pairs <= EXACT_PAIRS => {
@@ -199,6 +213,14 @@ impl<'p> Problem<'p> {
             Method::Dense(cost) => (Storage::Dense, Ok(cost)),
             Method::Online(cost) => (Storage::Online, Ok(cost)),
         };
+        let numbers = match (storage, cost) {
+            (Storage::Dense, _) => pairs,
+            (Storage::Online, _) | (Storage::Factored, Ok(_)) => 0.0,
+            (Storage::Factored, Err(features)) => {
+                (n + m) * features.rank(mu.dim(), options.rank) as f64
+            }
+        };
+        check_memory(storage, numbers, options)?;
         let ground = match cost {
             Ok(Cost::SquaredEuclidean) => {
                 let frame = Frame::around(mu, nu)?;
@@ -211,6 +233,14 @@ impl<'p> Problem<'p> {
             }
         };
         let prepared = begun.elapsed();
+        if let Ground::SquaredEuclidean(frame, _) | Ground::Maps { frame: Some(frame), .. } =
+            &ground
+        {
+            // They need potentials too.
+            for outside in [mu.outside(), nu.outside()].into_iter().flatten() {
+                frame.check_extent(outside)?;
+            }
+        }
         if let Ground::Maps { maps, .. } = &ground {
             for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
                 maps[cloud as usize]
@@ -218,9 +248,7 @@ impl<'p> Problem<'p> {
                     .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
             }
         }
-        let problem = Problem { mu, nu, options, ground, storage, reason, begun, prepared };
-        problem.check_memory()?;
-        Ok(problem)
+        Ok(Problem { mu, nu, options, ground, storage, reason, begun, prepared })
     }
 
     /// Whether the kernel is defined on each cloud alone.
@@ -236,28 +264,6 @@ impl<'p> Problem<'p> {
             }),
             _ => Ok(()),
         }
-    }
-
-    fn check_memory(&self) -> Result<()> {
-        let Some(limit) = self.options.max_memory else { return Ok(()) };
-        let (n, m) = (self.mu.support().len() as f64, self.nu.support().len() as f64);
-        let bytes = match self.options.precision {
-            Precision::F32 => 4.0,
-            Precision::F64 => 8.0,
-        };
-        let (what, numbers, remedy) = match self.storage {
-            Storage::Online => return Ok(()),
-            Storage::Dense => ("the kernel matrix", n * m, "use --method online or gaussian"),
-            Storage::Factored => {
-                let rank = self.rank(Cloud::Y) as f64;
-                ("the feature matrices", (n + m) * rank, "use a smaller --rank or --precision f32")
-            }
-        };
-        let (bytes, limit) = (numbers * bytes, limit as f64);
-        if bytes > limit {
-            return Err(Error::Memory { what, bytes, limit, remedy });
-        }
-        Ok(())
     }
 
     fn measure(&self, cloud: Cloud) -> &'p Measure<'p> {
@@ -355,6 +361,10 @@ impl<'p> Problem<'p> {
         };
         let epsilon = self.options.epsilon;
         let (mu, nu) = (self.measure(x), self.measure(y));
+        let offset = match self.ground {
+            Ground::Matrix(cost) => cost.least(),
+            _ => 0.0,
+        };
         let start = match start {
             // u = a: the plan of a constant cost.
             None => mu.support().weights.iter().map(|a| a.ln()).collect(),
@@ -404,13 +414,16 @@ impl<'p> Problem<'p> {
         let (a, b) = (mu.support().weights, nu.support().weights);
         let kl =
             |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
-        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g));
-        let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b));
+        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset;
+        let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + offset;
         let outside_x = self.extend(x, y, &outcome.g);
         let outside_y = self.extend(y, x, &outcome.f);
-        let to_potential = |f: Vec<f64>| f.into_iter().map(|f| epsilon * f).collect::<Vec<f64>>();
-        let potential_x = to_potential(mu.scatter(outcome.f, &outside_x));
-        let potential_y = to_potential(nu.scatter(outcome.g, &outside_y));
+        let to_potential = |f: Vec<f64>, offset: f64| -> Vec<f64> {
+            f.into_iter().map(|f| epsilon * f + offset).collect()
+        };
+        let potential_x = to_potential(mu.scatter(outcome.f, &outside_x), 0.0);
+        let potential_y = to_potential(nu.scatter(outcome.g, &outside_y), offset);
+        let transport_cost = transport_cost.map(|cost| cost + offset);
         let solution = Solution {
             value,
             value_kl,
@@ -476,7 +489,8 @@ impl<'p> Problem<'p> {
                 &|i, out| frame.copy_coordinates(&x, i, 0, out),
                 &|j, out| frame.copy_coordinates(&y, j, 0, out),
             );
-            Some(frame.cost_to_user(squared)?)
+            // Of the plan of mass 1, as everything else.
+            Some(frame.cost_to_user(squared / task.mass(&outcome))?)
         } else {
             drop(moments);
             self.cost_over_pairs(task, &outcome)
@@ -505,7 +519,8 @@ impl<'p> Problem<'p> {
             let outcome = task.solve(self, &mut kernel, observer)?;
             (outcome, kernel.expected_log(), Kernel::builds(&kernel))
         };
-        Ok(Solved { outcome, builds, transport_cost: Some(-self.options.epsilon * log) })
+        let transport_cost = Some(-self.options.epsilon * log / task.mass(&outcome));
+        Ok(Solved { outcome, builds, transport_cost })
     }
 
     /// `-log sum_j k(x, y_j) v_j` at the points of weight zero.
@@ -572,6 +587,11 @@ impl Task {
         self.x == self.y
     }
 
+    /// Mass of the plan that the kernel holds: 1 for cross terms, and at convergence.
+    fn mass(&self, outcome: &Outcome) -> f64 {
+        if self.is_self() { outcome.x.log_mass.exp() } else { 1.0 }
+    }
+
     fn solve(
         &self,
         problem: &Problem<'_>,
@@ -594,6 +614,24 @@ impl Task {
     }
 }
 
+/// Refuses to store so many numbers, if that is more than is allowed.
+fn check_memory(storage: Storage, numbers: f64, options: &Options<'_>) -> Result<()> {
+    let Some(limit) = options.max_memory else { return Ok(()) };
+    let width = match options.precision {
+        Precision::F32 => 4.0,
+        Precision::F64 => 8.0,
+    };
+    let (bytes, limit) = (numbers * width, limit as f64);
+    if bytes <= limit {
+        return Ok(());
+    }
+    let (what, remedy) = match storage {
+        Storage::Factored => ("the feature matrices", "use a smaller rank or single precision"),
+        _ => ("the kernel matrix", "use the online method, or features (gaussian)"),
+    };
+    Err(Error::Memory { what, bytes, limit, remedy })
+}
+
 fn matrix_ground<'p>(
     matrix: &'p CostMatrix<'p>,
     mu: &Measure<'_>,
@@ -609,6 +647,13 @@ fn matrix_ground<'p>(
         return Err(Error::CostsTooWide { epsilon, spread });
     }
     Ok(Ground::Matrix(matrix))
+}
+
+fn check_rank(map: &dyn FeatureMap) -> Result<()> {
+    match map.rank() {
+        0 => Err(Error::Option { name: "the rank of a map", expected: "at least 1", value: 0.0 }),
+        _ => Ok(()),
+    }
 }
 
 fn feature_ground<'p>(
@@ -635,8 +680,12 @@ fn feature_ground<'p>(
             shared(Arc::new(map), Used::ArcCosine, None)
         }
         Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), Used::Linear, None),
-        Features::Map(map) => shared(map.clone(), Used::Map, None),
+        Features::Map(map) => {
+            check_rank(&**map)?;
+            shared(map.clone(), Used::Map, None)
+        }
         Features::Pair(x, y) => {
+            check_rank(&**x)?;
             if x.rank() != y.rank() {
                 return Err(Error::Ranks { x: x.rank(), y: y.rank() });
             }

@@ -132,10 +132,10 @@ pub(crate) fn solve(
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
     // Inside a worker of the thread pool, where parallel loops do not allocate.
     in_pool(|| {
+        let begun = Instant::now();
         kernel.start(start)?;
         kernel.update_y(b)?;
         let mut iterations = 0;
-        let begun = Instant::now();
         let stop = loop {
             // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
             let error = kernel
@@ -175,9 +175,9 @@ pub(crate) fn solve_self(
 ) -> Result<Outcome> {
     let mut f = vec![0.0; kernel.rows()];
     in_pool(|| {
+        let begun = Instant::now();
         kernel.start(start)?;
         let mut iterations = 0;
-        let begun = Instant::now();
         let stop = loop {
             let error = kernel.update(a).map_err(|e| at_iteration(e, iterations + 1))?;
             iterations += 1;

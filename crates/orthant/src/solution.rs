@@ -13,7 +13,7 @@ pub struct Solution {
     /// lower bound of `W`, and exact at convergence.
     pub value: f64,
     /// `W + eps (H(a) + H(b))`: the form of other libraries, with the entropy relative to the
-    /// product of the marginals. Positive, and independent of the number of points.
+    /// product of the marginals. Independent of the number of points, and positive where the cost is.
     pub value_kl: f64,
     /// `<P, C>`. For features of the squared Euclidean cost it is the squared Euclidean cost of the
     /// plan, in linear time. Where the cost is defined by the features themselves it takes all
@@ -50,7 +50,7 @@ pub struct Solution {
 }
 
 /// Multiplications above which `<P, C>` of a cost that is defined by features is not computed.
-pub const PAIRS_LIMIT: f64 = 2e10;
+pub const PAIRS_LIMIT: f64 = 2e9;
 
 /// The time of a solve, by phase.
 #[derive(Debug, Clone, Copy, Default)]

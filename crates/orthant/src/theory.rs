@@ -218,6 +218,10 @@ impl UniformBound {
         let slope = 0.5 * (delta / self.psi).powi(2) / (self.dim as f64 + 1.0);
         let mut low = 1.0;
         let mut high = 2.0 + ((self.log_failure(1.0, delta) - target) / slope).ceil();
+        if !high.is_finite() {
+            // No rank is enough, or the arguments make no sense (then this is NaN).
+            return high;
+        }
         // Whole numbers `low` (not enough) and `high` (enough), until none lies between.
         loop {
             let middle = (low + 0.5 * (high - low)).floor();

@@ -352,3 +352,51 @@ fn limits_are_statuses_and_not_errors() {
         Err(Error::EpsilonTooSmall { .. })
     ));
 }
+
+#[test]
+fn an_offset_of_all_costs_moves_the_value_and_one_potential() {
+    let (mu, nu) = figure_1(20, 30, 4);
+    let base = costs(&mu, &nu);
+    let entries: Vec<f64> = (0..20 * 30).map(|k| costs_entry(&mu, &nu, k / 30, k % 30)).collect();
+    let solve = |matrix| rot(&mu, &nu, &options(0.5, Method::Dense(Cost::Matrix(matrix)))).unwrap();
+    let plain = solve(base);
+    // A power of two, so that the costs lose no more than the digits that their size takes.
+    let offset = 2_f64.powi(30);
+    let moved = solve(
+        CostMatrix::new(entries.iter().map(|c| c + offset).collect::<Vec<f64>>(), 20, 30).unwrap(),
+    );
+    assert!((moved.value - offset - plain.value).abs() < 1e-6);
+    assert!((moved.transport_cost.unwrap() - offset - plain.transport_cost.unwrap()).abs() < 1e-6);
+    assert!((moved.potential_y[3] - offset - plain.potential_y[3]).abs() < 1e-5);
+    assert!((moved.potential_x[3] - plain.potential_x[3]).abs() < 1e-5);
+    // One pair, whatever it costs.
+    let one = Measure::uniform(Points::new(vec![0.0], 1).unwrap());
+    let huge = CostMatrix::new(vec![1e300], 1, 1).unwrap();
+    let s = rot(&one, &one, &options(1e-10, Method::Dense(Cost::Matrix(huge)))).unwrap();
+    assert_eq!(s.value, 1e300);
+}
+
+fn costs_entry(mu: &Measure<'_>, nu: &Measure<'_>, i: usize, j: usize) -> f64 {
+    (0..2).map(|k| (mu.points().coordinate(i, k) - nu.points().coordinate(j, k)).powi(2)).sum()
+}
+
+#[test]
+fn equal_points_are_at_distance_zero_whatever_their_number() {
+    for (x, n) in [(1.0, 10), (0.7, 10), (0.1, 10), (3.0, 49), (1e6 + 0.1, 7)] {
+        let same = Measure::uniform(Points::new(vec![x; n], 1).unwrap());
+        assert_eq!(mean_squared_distance(&same, &same).unwrap(), 0.0, "{x}, {n}");
+    }
+}
+
+#[test]
+fn a_divergence_of_few_against_many_points_is_not_exact_by_accident() {
+    // 10 x 6000 pairs are few, 6000 x 6000 are not.
+    let (few, many) = (figure_1(10, 1, 1).0, figure_1(1, 6000, 1).1);
+    let o = Options::builder(1.0).rank(8).max_iterations(2).build().unwrap();
+    assert_eq!(rot(&few, &many, &o).unwrap().method, orthant::Used::Online);
+    assert_eq!(divergence(&few, &many, &o).unwrap().self_y.method, orthant::Used::Gaussian);
+    // The memory of the self terms counts too.
+    let o = Options::builder(1.0).method(Method::dense()).max_memory(10 << 20).build().unwrap();
+    assert!(rot(&few, &many, &o).is_ok());
+    assert!(matches!(divergence(&few, &many, &o), Err(Error::Memory { .. })));
+}

@@ -36,11 +36,21 @@ pub trait FeatureMap: std::fmt::Debug + Send + Sync {
 
     /// Writes `log phi_k(x_i)` for the points `i = first, first + 1, ...` to the rows of `out`.
     ///
-    /// Rows are `stride >= rank` apart; what lies between is padding, left alone. A feature may be
+    /// Rows are [`stride`]`(rank)` apart; what lies between is padding. A feature may be
     /// zero (its logarithm is minus infinity), but not all features of a point.
     ///
     /// Called inside solvers' loops, from several threads: it should not allocate.
     fn log_features(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]);
+}
+
+/// Distance of rows of `rank` features: the next multiple of the width of the vectors.
+///
+/// ```
+/// assert_eq!(orthant::features::stride(600), 600);
+/// assert_eq!(orthant::features::stride(601), 608);
+/// ```
+pub fn stride(rank: usize) -> usize {
+    crate::simd::padded(rank)
 }
 
 pub(crate) fn check_dimension(dim: usize, points: &Points<'_>) -> Result<()> {

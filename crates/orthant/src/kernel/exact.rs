@@ -5,7 +5,7 @@
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
 use super::{Builds, Kernel, Marginal, SelfKernel, Side, log_sum};
-use crate::error::Result;
+use crate::error::{Cloud, Error, Result};
 
 /// The kernel between two clouds.
 pub(crate) struct Exact<S> {
@@ -44,7 +44,16 @@ impl<S: Side> Kernel for Exact<S> {
 
     fn update_y(&mut self, b: &[f64]) -> Result<f64> {
         let mut error = 0.0;
-        for ((g, s), b) in self.g.iter_mut().zip(&self.message).zip(b) {
+        for (j, ((g, s), b)) in self.g.iter_mut().zip(&self.message).zip(b).enumerate() {
+            if !s.is_finite() {
+                return Err(Error::Breakdown {
+                    iteration: 0,
+                    cloud: Cloud::Y,
+                    row: j + 1,
+                    value: s.exp(),
+                    remedy: "the kernel must be positive",
+                });
+            }
             error += ((*g + s).exp() - b).abs();
             *g = b.ln() - s;
         }

@@ -86,7 +86,7 @@ impl<S: Side> Kernel for Factored<S> {
             Ok(Marginal::of(&f, &s, weights))
         };
         prepare(&mut self.x, &mut self.y, &mut self.z_message)?;
-        prepare(&mut self.y, &mut self.x, &mut self.y_message)?;
+        prepare(&mut self.y, &mut self.x, &mut self.y_message).map_err(of_second)?;
         Ok([of(&mut self.x, &self.z_message, a)?, of(&mut self.y, &self.y_message, b)?])
     }
 

@@ -42,7 +42,7 @@ impl LogPass {
     pub(crate) fn new(source: &dyn LogRows, partition: Partition) -> Self {
         let stride = simd::padded(source.rank());
         // A group of rows should stay in the second-level cache.
-        let group = (8192 / stride).clamp(1, 8);
+        let group = (8192 / stride).clamp(source.group(), 8);
         let chunks = partition.count();
         LogPass {
             partition,

@@ -46,6 +46,11 @@ pub(crate) trait LogRows: Send + Sync {
         0
     }
 
+    /// Rows that should be asked for together, at least.
+    fn group(&self) -> usize {
+        1
+    }
+
     /// Writes the rows `first, first + 1, ...` to the rows of `out`, which are `stride` apart.
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]);
 }
@@ -61,6 +66,10 @@ impl<R: LogRows + ?Sized> LogRows for &R {
 
     fn scratch(&self) -> usize {
         (**self).scratch()
+    }
+
+    fn group(&self) -> usize {
+        (**self).group()
     }
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {

@@ -39,12 +39,15 @@ impl<'a> CostMatrix<'a> {
         Shape { rows: self.rows, columns: self.columns }
     }
 
+    /// The smallest cost.
+    pub(crate) fn least(&self) -> f64 {
+        (0..self.values.len()).map(|i| self.values.get(i)).fold(f64::INFINITY, f64::min)
+    }
+
     /// Difference of the largest and the smallest cost.
     pub(crate) fn spread(&self) -> f64 {
         let all = (0..self.values.len()).map(|i| self.values.get(i));
-        let (low, high) = all
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), c| (low.min(c), high.max(c)));
-        high - low
+        all.fold(f64::NEG_INFINITY, f64::max) - self.least()
     }
 
     fn cost(&self, i: usize, j: usize) -> f64 {
@@ -52,9 +55,11 @@ impl<'a> CostMatrix<'a> {
     }
 }
 
-/// `-C_ij / eps` for chosen rows and columns of a cost matrix.
+/// `-(C_ij - least) / eps` for chosen rows and columns of a cost matrix: an offset of all costs moves
+/// into the potentials, where it costs no digits.
 pub(crate) struct CostRows<'a> {
     cost: &'a CostMatrix<'a>,
+    least: f64,
     rows: Vec<usize>,
     columns: Vec<usize>,
     /// Rows of the source are columns of the matrix.
@@ -70,7 +75,7 @@ impl<'a> CostRows<'a> {
         transposed: bool,
         epsilon: f64,
     ) -> Self {
-        CostRows { cost, rows, columns, transposed, epsilon }
+        CostRows { cost, least: cost.least(), rows, columns, transposed, epsilon }
     }
 }
 
@@ -88,7 +93,7 @@ impl LogRows for CostRows<'_> {
             for (l, &j) in row.iter_mut().zip(&self.columns) {
                 let cost =
                     if self.transposed { self.cost.cost(j, i) } else { self.cost.cost(i, j) };
-                *l = -cost / self.epsilon;
+                *l = (self.least - cost) / self.epsilon;
             }
         }
     }
@@ -134,6 +139,11 @@ impl LogRows for FeatureCost<'_> {
         // sources want for themselves.
         let stride = simd::padded(self.x.rank());
         (4 * GROUP + 1) * stride + 2 * GROUP + self.x.scratch() + self.y.scratch()
+    }
+
+    fn group(&self) -> usize {
+        // The other cloud's features are evaluated for every group.
+        GROUP
     }
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {

@@ -179,7 +179,11 @@ impl<'a, T: Float> Stored<'a, T> {
             iteration: 0,
             row: row + 1,
             value,
-            remedy: "use double precision (--precision f64) or a larger epsilon",
+            remedy: if size_of::<T>() == 4 {
+                "use double precision or a larger epsilon"
+            } else {
+                "use a larger epsilon"
+            },
             cloud: Cloud::X,
         }
     }
@@ -346,6 +350,7 @@ impl<T: Float> Side for Stored<'_, T> {
             self.potential(&mut f);
             self.pass.column_sums(&*self.source, &f, &mut self.total[..y.len()]);
             self.f = f;
+            self.builds.count += 1;
             fill_lost(y, &self.total);
         }
     }
