@@ -147,14 +147,7 @@ pub(crate) fn solve(
                 kernel.potentials(&mut f, &mut g);
                 run.epsilon * (dot(a, &f) + dot(b, &g))
             };
-            let mut progress = Progress {
-                term: run.term,
-                iteration: iterations,
-                marginal_error: error,
-                elapsed: begun.elapsed(),
-                value: &mut value,
-            };
-            if let Some(stop) = run.check(&mut progress, observer) {
+            if let Some(stop) = run.check(iterations, error, begun, &mut value, observer) {
                 break stop;
             }
         };
@@ -185,14 +178,7 @@ pub(crate) fn solve_self(
                 kernel.potential(&mut f);
                 run.epsilon * 2.0 * dot(a, &f)
             };
-            let mut progress = Progress {
-                term: run.term,
-                iteration: iterations,
-                marginal_error: error,
-                elapsed: begun.elapsed(),
-                value: &mut value,
-            };
-            if let Some(stop) = run.check(&mut progress, observer) {
+            if let Some(stop) = run.check(iterations, error, begun, &mut value, observer) {
                 break stop;
             }
         };
@@ -207,15 +193,25 @@ pub(crate) fn solve_self(
 }
 
 impl Run {
-    fn check(&self, progress: &mut Progress<'_>, observer: &mut dyn Observer) -> Option<Stop> {
-        let next = observer.observe(progress);
-        if progress.marginal_error < self.tolerance {
+    /// Tells the observer of an iteration; the reason to stop after it, if there is one.
+    fn check(
+        &self,
+        iteration: usize,
+        marginal_error: f64,
+        begun: Instant,
+        value: &mut dyn FnMut() -> f64,
+        observer: &mut dyn Observer,
+    ) -> Option<Stop> {
+        let elapsed = begun.elapsed();
+        let mut progress = Progress { term: self.term, iteration, marginal_error, elapsed, value };
+        let next = observer.observe(&mut progress);
+        if marginal_error < self.tolerance {
             Some(Stop::Converged)
         } else if next == Next::Stop {
             Some(Stop::Requested)
-        } else if progress.iteration >= self.max_iterations {
+        } else if iteration >= self.max_iterations {
             Some(Stop::IterationLimit)
-        } else if self.time.is_some_and(|limit| progress.elapsed >= limit) {
+        } else if self.time.is_some_and(|limit| elapsed >= limit) {
             Some(Stop::TimeLimit)
         } else {
             None
