@@ -187,7 +187,7 @@ pub enum Error {
 
     /// A stored matrix that would not fit.
     #[error(
-        "{what} needs {} of memory, more than the {} allowed; {remedy}",
+        "storing {what} needs {} of memory, more than the {} allowed; {remedy}",
         size(*bytes),
         size(*limit)
     )]
