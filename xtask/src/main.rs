@@ -58,20 +58,21 @@ fn python() -> Result<(), String> {
     let folder = root().join("tests");
     let requirements = folder.join("requirements.txt");
     let venv = target.join("python");
-    let bin = venv.join("bin");
+    // By module, not by script: scripts know their folder and break when it moves.
+    let python = venv.join("bin").join("python");
     // The environment is good if it was made from these requirements.
     let wanted = std::fs::read_to_string(&requirements)
         .map_err(|e| format!("{}: {e}", requirements.display()))?;
     let stamp = venv.join("requirements.txt");
     if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&wanted) {
         make_venv(&venv)?;
-        run(Command::new(bin.join("pip"))
-            .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
+        run(Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
             .arg(&requirements))?;
         std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
     }
-    run(Command::new(bin.join("pytest"))
-        .args(["-q", "-p", "no:cacheprovider"])
+    run(Command::new(&python)
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .arg(folder.join("compare.py"))
         .env("ORTHANT", target.join("release").join("orthant"))
         .env("PYTHONDONTWRITEBYTECODE", "1"))
