@@ -232,7 +232,6 @@ impl<'p> Problem<'p> {
                 feature_ground(features, mu, nu, options)?
             }
         };
-        let prepared = begun.elapsed();
         if let Ground::SquaredEuclidean(frame, _) | Ground::Maps { frame: Some(frame), .. } =
             &ground
         {
@@ -248,6 +247,7 @@ impl<'p> Problem<'p> {
                     .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
             }
         }
+        let prepared = begun.elapsed();
         Ok(Problem { mu, nu, options, ground, storage, reason, begun, prepared })
     }
 

@@ -27,6 +27,11 @@ impl<S: Side> Exact<S> {
     }
 }
 
+/// Makes sure that `side` can work with a message; potentials are always complete.
+fn prepare<S: Side>(side: &mut S, message: &[f64]) -> Result<()> {
+    if side.needs_rebuild(message) { side.rebuild(message) } else { Ok(()) }
+}
+
 impl<S: Side> Kernel for Exact<S> {
     fn rows(&self) -> usize {
         self.x.rows()
@@ -61,9 +66,7 @@ impl<S: Side> Kernel for Exact<S> {
     }
 
     fn update_x(&mut self, a: &[f64]) -> Result<f64> {
-        if self.x.needs_rebuild(&self.g) {
-            self.x.rebuild(&self.g)?;
-        }
+        prepare(&mut self.x, &self.g)?;
         let error = self.x.update(&self.g, a, &mut self.message)?;
         // Every column matters here: it is a point.
         self.x.complete(&mut self.message);
@@ -76,9 +79,7 @@ impl<S: Side> Kernel for Exact<S> {
     }
 
     fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]> {
-        if self.x.needs_rebuild(&self.g) {
-            self.x.rebuild(&self.g)?;
-        }
+        prepare(&mut self.x, &self.g)?;
         let (mut f, mut s) = (vec![0.0; a.len()], vec![0.0; a.len()]);
         self.x.potential(&mut f);
         self.x.log_apply(&self.g, &mut s)?;
@@ -111,9 +112,7 @@ impl<S: Side> ExactSelf<S> {
     }
 
     fn apply(&mut self) -> Result<()> {
-        if self.x.needs_rebuild(&self.f) {
-            self.x.rebuild(&self.f)?;
-        }
+        prepare(&mut self.x, &self.f)?;
         self.x.log_apply(&self.f, &mut self.sums)
     }
 }

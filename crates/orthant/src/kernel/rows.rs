@@ -11,6 +11,8 @@ pub struct CostMatrix<'a> {
     values: Values<'a>,
     rows: usize,
     columns: usize,
+    least: f64,
+    most: f64,
 }
 
 impl<'a> CostMatrix<'a> {
@@ -31,7 +33,11 @@ impl<'a> CostMatrix<'a> {
             let (row, column) = (i / columns + 1, i % columns + 1);
             return Err(Error::Cost { row, column, value: values.get(i) });
         }
-        Ok(CostMatrix { values, rows, columns })
+        let all = (0..values.len()).map(|i| values.get(i));
+        let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), c| {
+            (least.min(c), most.max(c))
+        });
+        Ok(CostMatrix { values, rows, columns, least, most })
     }
 
     /// Rows by columns.
@@ -41,13 +47,12 @@ impl<'a> CostMatrix<'a> {
 
     /// The smallest cost.
     pub(crate) fn least(&self) -> f64 {
-        (0..self.values.len()).map(|i| self.values.get(i)).fold(f64::INFINITY, f64::min)
+        self.least
     }
 
     /// Difference of the largest and the smallest cost.
     pub(crate) fn spread(&self) -> f64 {
-        let all = (0..self.values.len()).map(|i| self.values.get(i));
-        all.fold(f64::NEG_INFINITY, f64::max) - self.least()
+        self.most - self.least
     }
 
     fn cost(&self, i: usize, j: usize) -> f64 {
@@ -59,7 +64,6 @@ impl<'a> CostMatrix<'a> {
 /// into the potentials, where it costs no digits.
 pub(crate) struct CostRows<'a> {
     cost: &'a CostMatrix<'a>,
-    least: f64,
     rows: Vec<usize>,
     columns: Vec<usize>,
     /// Rows of the source are columns of the matrix.
@@ -75,7 +79,7 @@ impl<'a> CostRows<'a> {
         transposed: bool,
         epsilon: f64,
     ) -> Self {
-        CostRows { cost, least: cost.least(), rows, columns, transposed, epsilon }
+        CostRows { cost, rows, columns, transposed, epsilon }
     }
 }
 
@@ -93,7 +97,7 @@ impl LogRows for CostRows<'_> {
             for (l, &j) in row.iter_mut().zip(&self.columns) {
                 let cost =
                     if self.transposed { self.cost.cost(j, i) } else { self.cost.cost(i, j) };
-                *l = (self.least - cost) / self.epsilon;
+                *l = (self.cost.least() - cost) / self.epsilon;
             }
         }
     }

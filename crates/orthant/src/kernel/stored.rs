@@ -92,7 +92,8 @@ impl<'a, T: Float> Stored<'a, T> {
         }
     }
 
-    /// One pass: `next(old factor, its logarithm if that is what is known, a_i, A_i . w)`.
+    /// One pass. The new factor of a row is `next(old factor, a_i, A_i . w)`, or, where only its
+    /// logarithm is known, `next_from_log(log of the old factor, a_i, A_i . w)`.
     fn half_step(
         &mut self,
         z: &[f64],
@@ -204,11 +205,12 @@ impl<'a, T: Float> Stored<'a, T> {
         let mut rows = vec![0.0; self.partition.count() * columns];
         for (t, out) in out.chunks_mut(tile * stride).enumerate() {
             let width = out.len() / stride;
+            let sums = &mut sums[..self.partition.count() * out.len()];
             sums.fill(0.0);
             (
                 self.features.par_chunks(chunk * stride),
                 self.factors.par_chunks(chunk),
-                sums.par_chunks_mut(tile * stride),
+                sums.par_chunks_mut(out.len()),
                 rows.par_chunks_mut(columns),
             )
                 .into_par_iter()
@@ -228,11 +230,7 @@ impl<'a, T: Float> Stored<'a, T> {
                         }
                     }
                 });
-            for partial in sums.chunks_exact(tile * stride) {
-                for (o, p) in out.iter_mut().zip(partial) {
-                    *o += p;
-                }
-            }
+            Local.sum(sums, out);
         }
         out
     }
