@@ -11,7 +11,7 @@
 //! | | the paper | here |
 //! |---|---|---|
 //! | largest ratio `phi phi / k` | [`psi_paper`], too small | [`psi`], attained |
-//! | `q` | [`paper_q`] | [`least_psi_q`], the smallest [`psi`] |
+//! | `q` | [`paper_q`] | [`least_psi_q`], the smallest [`psi`]; [`best_q`], the smallest [`second_moment`] |
 //! | `E ||grad phi||^2` | [`gradient_bound_paper`], too small near the origin | [`gradient_second_moment`], exact |
 //! | accuracy of the value | see [`rank_for_value`] | [`rank_for_value`] |
 //!
@@ -97,6 +97,52 @@ pub fn second_moment(q: f64, midpoint: f64, epsilon: f64) -> f64 {
     } else {
         f64::INFINITY
     }
+}
+
+/// Logarithm of the second moment of one product over all axes, each with its `q` and its coordinate
+/// of the midpoint: `sum_a [log 2q_a - log(4q_a-1) / 2 + 8 m_a^2/(eps (4q_a-1))]`, the logarithm of
+/// the product of [`second_moment`], which may be too large for a number.
+///
+/// ```
+/// use orthant::theory::{best_q, ln_second_moment};
+/// let (epsilon, m) = (0.1, [3.0, 0.2]);
+/// let own = m.map(|m| best_q(m * m / epsilon));
+/// let same = [best_q((m[0] * m[0] + m[1] * m[1]) / 2.0 / epsilon); 2];
+/// assert!(ln_second_moment(&own, &m, epsilon) < ln_second_moment(&same, &m, epsilon));
+/// ```
+///
+/// # Panics
+///
+/// If there are not as many `q` as coordinates.
+pub fn ln_second_moment(q: &[f64], midpoint: &[f64], epsilon: f64) -> f64 {
+    assert_eq!(q.len(), midpoint.len(), "a q for every coordinate");
+    let of_axis = |(&q, &m): (&f64, &f64)| {
+        if q > 0.25 {
+            let p = 4.0 * q - 1.0;
+            (2.0 * q).ln() - 0.5 * p.ln() + 8.0 * (m / epsilon * m) / p
+        } else {
+            f64::INFINITY
+        }
+    };
+    q.iter().zip(midpoint).map(of_axis).sum()
+}
+
+/// The `q` of the smallest [`second_moment`] on an axis with `s = m^2/eps`:
+/// `q = (p+1)/4`, `p = [(1 + 16s) + sqrt((1 + 16s)^2 + 64s)] / 2`.
+///
+/// Not in the paper. The logarithm of the second moment is linear in `m^2`, so with
+/// `s = E[m^2]/eps` over the pairs that matter this is the `q` of the smallest mean logarithm. With
+/// `p = 4q - 1` its derivative vanishes where `p^2 - (1 + 16s) p - 16s = 0`. It is 1/2 at `s = 0`,
+/// about `1/2 + 8s` near it, and `4s` far from it.
+///
+/// ```
+/// assert_eq!(orthant::theory::best_q(0.0), 0.5);
+/// ```
+pub fn best_q(s: f64) -> f64 {
+    let b = 1.0 + 16.0 * s;
+    // 64 s = 4 (b - 1), divided by b^2, which may overflow where this does not.
+    let p = 0.5 * b * (1.0 + (1.0 + 4.0 * (1.0 - 1.0 / b) / b).sqrt());
+    0.25 * (p + 1.0)
 }
 
 /// What the paper claims to bound `E ||grad_x phi(x,u)||^2` over the ball (Lemma 1):
@@ -446,6 +492,66 @@ mod tests {
             assert!(closed <= psi(q, 1, (0.5 * (x + y)).abs(), epsilon));
         }
         assert_eq!(second_moment(0.25, 0.0, 1.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn ln_second_moment_is_the_logarithm_of_the_product_and_has_no_overflow() {
+        let (q, m, epsilon) = ([0.7, 2.0, 0.5, 5.0], [0.1, -1.0, 0.0, 2.0], 0.5);
+        let product: f64 = q.iter().zip(&m).map(|(q, m)| second_moment(*q, *m, epsilon)).product();
+        assert!((ln_second_moment(&q, &m, epsilon) - product.ln()).abs() < 1e-13);
+        // 8 m^2 / (eps (4q - 1)) = 8e4, and log(2 q / sqrt(4q - 1)) = log(1) beside it.
+        assert_eq!(second_moment(0.5, 100.0, 1.0), f64::INFINITY);
+        assert_eq!(ln_second_moment(&[0.5], &[100.0], 1.0), 8e4);
+        assert_eq!(ln_second_moment(&[0.5, 0.25], &[0.0, 0.0], 1.0), f64::INFINITY);
+        assert_eq!(ln_second_moment(&[], &[], 1.0), 0.0);
+    }
+
+    #[test]
+    fn best_q_is_the_minimiser_of_the_second_moment_by_golden_section() {
+        let golden = 0.5 * (5.0_f64.sqrt() - 1.0);
+        for power in -80..=80 {
+            let s = 10f64.powf(0.1 * f64::from(power));
+            let q = best_q(s);
+            let at = |q: f64| ln_second_moment(&[q], &[s.sqrt()], 1.0);
+            // In log q, from 1/4 to beyond the minimiser.
+            let (mut low, mut high) = (0.25_f64.ln(), (10.0 + 100.0 * s).ln());
+            while high - low > 1e-9 {
+                let (a, b) = (high - golden * (high - low), low + golden * (high - low));
+                if at(a.exp()) < at(b.exp()) { high = b } else { low = a }
+            }
+            // A minimum is found to the square root of the rounding of its value, 1e-16 (10 + log s).
+            let found = (0.5 * (low + high)).exp();
+            assert!((q / found - 1.0).abs() < 1e-6, "{s}: {q} {found}");
+            // And the derivative vanishes: p^2 - (1 + 16s) p - 16s = 0, relative to its terms.
+            let p = 4.0 * q - 1.0;
+            let residual = p * p - (1.0 + 16.0 * s) * p - 16.0 * s;
+            assert!(residual.abs() < 1e-14 * p * p, "{s}: {residual}");
+        }
+        // No other q is better, anywhere.
+        for s in [0.0, 1e-5, 0.01, 0.3, 2.0, 50.0, 1e4] {
+            let least = ln_second_moment(&[best_q(s)], &[f64::sqrt(s)], 1.0);
+            for k in 0..4000 {
+                let q = 0.2501 * (0.005 * f64::from(k)).exp();
+                let other = ln_second_moment(&[q], &[f64::sqrt(s)], 1.0);
+                assert!(least <= other + 1e-14 * (1.0 + least), "{s}: {q}");
+            }
+        }
+    }
+
+    #[test]
+    fn best_q_at_the_ends_of_the_range() {
+        assert_eq!(best_q(0.0), 0.5);
+        for s in [f64::MIN_POSITIVE, 1e-300, 1e-20] {
+            assert_eq!(best_q(s), 0.5);
+        }
+        // 1/2 + 8s - 128s^2 + ..., and 4s + 3/4 + ...
+        assert!((best_q(1e-6) - 0.5 - 8e-6 + 128e-12).abs() < 1e-14);
+        assert!((best_q(1e6) - 4e6 - 0.75).abs() < 1e-6);
+        for s in [1e12, 1e100, 1e300] {
+            assert!((best_q(s) / (4.0 * s) - 1.0).abs() < 1e-11, "{s}");
+        }
+        assert_eq!(best_q(f64::INFINITY), f64::INFINITY);
+        assert_eq!(best_q(f64::MAX), f64::INFINITY);
     }
 
     #[test]
