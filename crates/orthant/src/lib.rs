@@ -51,6 +51,7 @@
 //! - No allocation inside the iterations.
 
 pub mod bench;
+mod design;
 mod error;
 pub mod features;
 mod frame;

@@ -15,6 +15,7 @@ pub use explicit::FeatureMatrix;
 pub use gaussian::Gaussian;
 pub use linear::Linear;
 
+pub use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::kernel::LogRows;
 use crate::measure::Points;
