@@ -236,7 +236,7 @@ fn memory_child(case: &str, quick: bool) -> Result<ExitCode, Failure> {
     let (method, precision, n) = match case {
         "dense" => (Method::dense(), Precision::F64, if quick { 2_000 } else { 8_000 }),
         "online" => (Method::online(), Precision::F64, if quick { 4_000 } else { 20_000 }),
-        _ => (Method::gaussian(), Precision::F32, if quick { 10_000 } else { 100_000 }),
+        _ => (Method::paper(), Precision::F32, if quick { 10_000 } else { 100_000 }),
     };
     let [x, y] = data::figure_1(n, 0);
     let [mu, nu] = [data::uniform(&x, n)?, data::uniform(&y, n)?];
@@ -281,7 +281,7 @@ fn linear(quick: bool) -> Result<(), Failure> {
         |n: usize| -> orthant::Result<_> { Ok([data::uniform(&x, n)?, data::uniform(&y, n)?]) };
     let clouds = [measures(sizes[0])?, measures(sizes[1])?];
     let options = Options::builder(EPSILON)
-        .method(Method::gaussian())
+        .method(Method::paper())
         .rank(rank)
         .precision(Precision::F32)
         .max_iterations(10)

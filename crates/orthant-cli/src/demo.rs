@@ -45,7 +45,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, Failure> {
         "eps", "W", "S", "time", "W", "exact", "error", "S", "exact", "error", "time", "exact",
     ]);
     for epsilon in EPSILONS {
-        let features = |m: &[Measure<'_>; 2]| solve(m, Method::gaussian(), epsilon, arguments);
+        let features = |m: &[Measure<'_>; 2]| solve(m, Method::paper(), epsilon, arguments);
         let (large, large_time) = features(&full)?;
         let (rough, time) = features(&part)?;
         let (exact, exact_time) = solve(&part, Method::online(), epsilon, arguments)?;

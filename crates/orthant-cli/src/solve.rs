@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use orthant::{
-    Features, Measure, Method, Options, Precision, Solution, Solver, mean_squared_distance,
+    Anchors, Features, Measure, Method, Options, Precision, Solution, Solver, mean_squared_distance,
 };
 
 use crate::args::{MethodName, PrecisionName, Solve};
@@ -118,7 +118,7 @@ fn options(arguments: &Solve, epsilon: f64) -> Result<Options<'static>, Failure>
     let method = match arguments.method {
         MethodName::Auto => Method::Auto,
         MethodName::Gaussian => {
-            Method::Factored(Features::Gaussian { centred: !arguments.uncentred })
+            Method::Factored(Features::Gaussian(Anchors::Paper { centred: !arguments.uncentred }))
         }
         MethodName::Arccos => Method::Factored(Features::ArcCosine {
             order: arguments.order,

@@ -58,8 +58,8 @@ fn whole_solve(criterion: &mut Criterion) {
         ("online", Method::online(), Precision::F64),
         ("dense f64", Method::dense(), Precision::F64),
         ("dense f32", Method::dense(), Precision::F32),
-        ("gaussian f64", Method::gaussian(), Precision::F64),
-        ("gaussian f32", Method::gaussian(), Precision::F32),
+        ("gaussian f64", Method::paper(), Precision::F64),
+        ("gaussian f32", Method::paper(), Precision::F32),
     ] {
         let options =
             Options::builder(0.5).method(method).precision(precision).build().expect("options");

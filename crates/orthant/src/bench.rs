@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::features::{FeatureMap, Gaussian, Mapped};
-use crate::kernel::{Factored, Kernel, Side, Stored};
+use crate::kernel::{Factored, Kernel, Mixed, Side, Stored};
 use crate::measure::Measure;
 use crate::simd::Float;
 

@@ -164,6 +164,37 @@ pub enum Error {
         least: f64,
     },
 
+    /// Lattices are for few axes.
+    #[error(
+        "a lattice has at most {most} axes, the points have {dim}: use sobol anchors or the online method"
+    )]
+    LatticeDimension {
+        /// Coordinates of a point.
+        dim: usize,
+        /// The largest number of axes.
+        most: usize,
+    },
+
+    /// A lattice would have too many nodes.
+    #[error(
+        "a lattice for these clouds would have more than {most:.0e} nodes: use a larger epsilon, a smaller \
+         accuracy, sobol anchors or the online method"
+    )]
+    LatticeSize {
+        /// The largest number of nodes.
+        most: f64,
+    },
+
+    /// No lattice of so few nodes reaches all points.
+    #[error(
+        "no lattice of {rank} nodes reaches all points: use a larger rank or epsilon, or leave the rank to \
+         the accuracy"
+    )]
+    LatticeRank {
+        /// Nodes asked for.
+        rank: usize,
+    },
+
     /// Epsilon is too small for the costs.
     #[error(
         "epsilon = {epsilon:e} is too small for costs that differ by {spread:e}: double precision cannot \

@@ -21,29 +21,15 @@ pub(crate) struct Frame {
 }
 
 /// Largest `radius^2 / epsilon` for which logarithms of the kernel keep about seven decimals.
-const LARGEST_EXPONENT: f64 = 1e9;
+pub(crate) const LARGEST_EXPONENT: f64 = 1e9;
 
 /// Squares of user coordinates must be finite, and so must the reciprocal of the scale.
-const WIDEST: f64 = 1e153;
+pub(crate) const WIDEST: f64 = 1e153;
 
 impl Frame {
     /// The frame around the supports of two measures.
     pub(crate) fn around(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Self> {
-        if mu.dim() != nu.dim() {
-            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
-        }
-        let mut centre: Vec<f64> =
-            mu.mean().iter().zip(nu.mean()).map(|(x, y)| 0.5 * x + 0.5 * y).collect();
-        // A mean is rounded; that of equal points should be the point.
-        for (k, c) in centre.iter_mut().enumerate() {
-            let coordinates = [mu, nu].into_iter().flat_map(|m| {
-                let points = m.support().points;
-                (0..points.len()).map(move |i| points.coordinate(i, k))
-            });
-            let (low, high) = coordinates
-                .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
-            *c = c.clamp(low, high);
-        }
+        let centre = common_centre(mu, nu)?;
         Frame::centred(centre, mu, nu)
     }
 
@@ -52,10 +38,13 @@ impl Frame {
         Frame::centred(vec![0.0; mu.dim()], mu, nu)
     }
 
+    /// The frame of points that are in their coordinates already.
+    pub(crate) fn unit(dim: usize) -> Self {
+        Frame { centre: vec![0.0; dim], shrink: 1.0, radius: 0.0 }
+    }
+
     fn centred(centre: Vec<f64>, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Self> {
-        if mu.dim() != nu.dim() {
-            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
-        }
+        same_dimension(mu, nu)?;
         let mut frame = Frame { centre, shrink: 1.0, radius: 0.0 };
         let extent = frame.largest(mu, nu, |x| x.iter().fold(0.0, |most, x| x.abs().max(most)));
         if extent > WIDEST {
@@ -164,8 +153,33 @@ impl Frame {
     }
 }
 
+pub(crate) fn same_dimension(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<()> {
+    if mu.dim() == nu.dim() { Ok(()) } else { Err(Error::Dimensions { x: mu.dim(), y: nu.dim() }) }
+}
+
+/// The point between the means of two clouds.
+pub(crate) fn common_centre(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Vec<f64>> {
+    same_dimension(mu, nu)?;
+    let mut centre: Vec<f64> =
+        mu.mean().iter().zip(nu.mean()).map(|(x, y)| 0.5 * x + 0.5 * y).collect();
+    clamp_to(&mut centre, &[mu.support().points, nu.support().points]);
+    Ok(centre)
+}
+
+/// A mean is rounded; that of equal points should be the point.
+pub(crate) fn clamp_to(centre: &mut [f64], clouds: &[&Points<'_>]) {
+    for (k, c) in centre.iter_mut().enumerate() {
+        let coordinates = clouds
+            .iter()
+            .flat_map(|points| (0..points.len()).map(move |i| points.coordinate(i, k)));
+        let (low, high) =
+            coordinates.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+        *c = c.clamp(low, high);
+    }
+}
+
 /// The largest power of two that is at most `x`, for positive normal `x`.
-fn power_of_two_below(x: f64) -> f64 {
+pub(crate) fn power_of_two_below(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & 0x7ff0_0000_0000_0000)
 }
 

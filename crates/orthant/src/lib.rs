@@ -21,7 +21,7 @@
 //! assert!(exact.converged() && exact.marginal_error_x < 1e-6);
 //!
 //! // With random features of the same kernel, in linear time:
-//! let options = Options::builder(0.5).method(Method::gaussian()).rank(2000).build()?;
+//! let options = Options::builder(0.5).method(Method::paper()).rank(2000).build()?;
 //! let fast = rot(&mu, &nu, &options)?;
 //! assert!((fast.value_kl / exact.value_kl - 1.0).abs() < 0.05);
 //!
@@ -50,27 +50,33 @@
 //! - The same bits on any number of threads; the current rayon pool is used.
 //! - No allocation inside the iterations.
 
+mod auto;
 pub mod bench;
-mod design;
+pub mod design;
 mod error;
 pub mod features;
 mod frame;
+mod gauge;
 mod kernel;
+mod linalg;
 mod measure;
 mod options;
+mod problem;
 mod rot;
 mod simd;
 mod sinkhorn;
 mod solution;
+mod stage;
 pub mod theory;
+mod thinned;
 
 pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
-pub use options::{Cost, Features, Method, Options, OptionsBuilder, Precision};
+pub use options::{Anchors, Cost, Features, Method, Options, OptionsBuilder, Precision};
 pub use rot::{Solver, divergence, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
-pub use solution::{Divergence, PAIRS_LIMIT, Solution, Times, Used};
+pub use solution::{Divergence, Kernels, PAIRS_LIMIT, Solution, Times, Used};
 
 /// The examples of the README.
 #[cfg(doctest)]

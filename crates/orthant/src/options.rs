@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix};
 use crate::kernel::CostMatrix;
@@ -10,10 +11,11 @@ use crate::kernel::CostMatrix;
 /// How the kernel is applied.
 #[derive(Debug, Clone, Default)]
 pub enum Method<'a> {
-    /// Chosen by size: exact while that is quick, the paper's Gaussian features beyond.
+    /// What is quickest for the accuracy asked for, of the squared Euclidean cost: a lattice, Sobol
+    /// anchors, or the exact kernel. [`Solution::reason`](crate::Solution::reason) says why.
     #[default]
     Auto,
-    /// Positive features, stored: linear time.
+    /// Positive features: linear time.
     Factored(Features<'a>),
     /// The whole kernel matrix, stored: exact, quadratic time and memory.
     Dense(Cost<'a>),
@@ -22,9 +24,19 @@ pub enum Method<'a> {
 }
 
 impl Method<'_> {
-    /// The paper's features of the Gaussian kernel.
+    /// Features of the Gaussian kernel with Sobol anchors: any number of axes.
     pub fn gaussian() -> Self {
-        Method::Factored(Features::Gaussian { centred: true })
+        Method::Factored(Features::Gaussian(Anchors::Random(Draw::Sobol)))
+    }
+
+    /// Features of the Gaussian kernel on a lattice: up to four axes, with an error bound.
+    pub fn lattice() -> Self {
+        Method::Factored(Features::Gaussian(Anchors::Lattice { stored: false }))
+    }
+
+    /// The paper's features of the Gaussian kernel.
+    pub fn paper() -> Self {
+        Method::Factored(Features::Gaussian(Anchors::Paper { centred: true }))
     }
 
     /// The stored kernel of the squared Euclidean cost.
@@ -41,11 +53,8 @@ impl Method<'_> {
 /// Which features.
 #[derive(Debug, Clone)]
 pub enum Features<'a> {
-    /// Of the Gaussian kernel, so of the squared Euclidean cost: the paper's random anchors.
-    Gaussian {
-        /// Anchors around the common centre of the clouds (the paper has them around the origin).
-        centred: bool,
-    },
+    /// Of the Gaussian kernel, so of the squared Euclidean cost.
+    Gaussian(Anchors),
     /// Of the arc-cosine kernel of order 0, 1 or 2 plus `kappa`, with anchors of deviation `sigma`.
     ArcCosine {
         /// 0, 1 or 2.
@@ -69,12 +78,30 @@ impl Features<'_> {
     /// Number of features for points of `dim` coordinates, where random ones have `rank`.
     pub(crate) fn rank(&self, dim: usize, rank: usize) -> usize {
         match self {
-            Features::Gaussian { .. } | Features::ArcCosine { .. } => rank,
+            Features::Gaussian(_) | Features::ArcCosine { .. } => rank,
             Features::Linear => dim,
             Features::Map(map) | Features::Pair(map, _) => map.rank(),
             Features::Explicit(matrix, _) => matrix.rank(),
         }
     }
+}
+
+/// Where the anchors of Gaussian features sit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchors {
+    /// Independent draws with one variance for all axes, from the largest norm of a point.
+    Paper {
+        /// Around the common centre of the clouds (the paper has them around the origin).
+        centred: bool,
+    },
+    /// Random, with the best variance for each principal axis of the clouds.
+    Random(Draw),
+    /// The nodes of a lattice, up to four axes. Spaced for the accuracy asked for or, if a rank is
+    /// given, as well as that many nodes allow.
+    Lattice {
+        /// Store the features, to compare with; they are products over the axes and need not be.
+        stored: bool,
+    },
 }
 
 /// The cost of an exact method.
@@ -104,7 +131,7 @@ pub enum Precision {
 /// ```
 /// use orthant::{Method, Options, Precision};
 /// let options = Options::builder(0.1)
-///     .method(Method::gaussian())
+///     .method(Method::paper())
 ///     .rank(500)
 ///     .precision(Precision::F32)
 ///     .build()?;
@@ -116,7 +143,10 @@ pub enum Precision {
 pub struct Options<'a> {
     pub(crate) epsilon: f64,
     pub(crate) method: Method<'a>,
-    pub(crate) rank: usize,
+    pub(crate) rank: Option<usize>,
+    pub(crate) accuracy: f64,
+    pub(crate) gauge: bool,
+    pub(crate) exact: bool,
     pub(crate) seed: u64,
     pub(crate) precision: Precision,
     pub(crate) tolerance: f64,
@@ -132,7 +162,10 @@ impl<'a> Options<'a> {
             options: Options {
                 epsilon,
                 method: Method::Auto,
-                rank: 1000,
+                rank: None,
+                accuracy: 1e-3,
+                gauge: true,
+                exact: true,
                 seed: 0,
                 precision: Precision::F64,
                 tolerance: 1e-6,
@@ -169,10 +202,34 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Number of random features. Default: 1000.
+    /// Number of random features (default: 1000), or of lattice nodes at most (default: as many as the
+    /// accuracy needs).
     #[must_use]
     pub fn rank(mut self, rank: usize) -> Self {
-        self.options.rank = rank;
+        self.options.rank = Some(rank);
+        self
+    }
+
+    /// Error of the value that [`Method::Auto`] and lattices aim at, relative to
+    /// [`Solution::value_kl`](crate::Solution::value_kl). Default: 1e-3.
+    #[must_use]
+    pub fn accuracy(mut self, accuracy: f64) -> Self {
+        self.options.accuracy = accuracy;
+        self
+    }
+
+    /// Whether cross terms of the squared Euclidean cost are solved in coordinates in which both clouds
+    /// have the same mean and covariance: exact, and needs fewer features. Default: yes.
+    #[must_use]
+    pub fn gauge(mut self, gauge: bool) -> Self {
+        self.options.gauge = gauge;
+        self
+    }
+
+    /// Whether [`Method::Auto`] may choose the exact kernel, in quadratic time. Default: yes.
+    #[must_use]
+    pub fn allow_exact(mut self, exact: bool) -> Self {
+        self.options.exact = exact;
         self
     }
 
@@ -225,11 +282,14 @@ impl<'a> OptionsBuilder<'a> {
         if !(o.epsilon > 0.0 && o.epsilon.is_finite()) {
             return option("epsilon", "positive and finite", o.epsilon);
         }
-        if o.rank == 0 {
+        if o.rank == Some(0) {
             return option("rank", "at least 1", 0.0);
         }
-        if o.rank > LARGEST_RANK {
-            return option("rank", "at most 16777216", o.rank as f64);
+        if let Some(rank) = o.rank.filter(|r| *r > LARGEST_RANK) {
+            return option("rank", "at most 16777216", rank as f64);
+        }
+        if !(o.accuracy >= 1e-12 && o.accuracy < 1.0) {
+            return option("accuracy", "at least 1e-12 and below 1", o.accuracy);
         }
         if o.max_iterations == 0 {
             return option("the number of iterations", "at least 1", 0.0);
@@ -272,6 +332,9 @@ mod tests {
         for bad in [
             ok().rank(0),
             ok().rank(usize::MAX),
+            ok().accuracy(0.0),
+            ok().accuracy(1.0),
+            ok().accuracy(f64::NAN),
             ok().max_iterations(0),
             ok().tolerance(0.0),
             ok().tolerance(1.0),

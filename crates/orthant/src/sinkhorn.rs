@@ -10,10 +10,14 @@ use crate::kernel::{Kernel, Marginal, SelfKernel};
 pub(crate) struct Run {
     pub(crate) term: Term,
     pub(crate) epsilon: f64,
+    /// What the coordinates of the term add to its value.
+    pub(crate) offset: f64,
     /// L1 error of the marginal.
     pub(crate) tolerance: f64,
     pub(crate) max_iterations: usize,
     pub(crate) time: Option<Duration>,
+    /// Part of the mass that a kernel may leave out, if it leaves out any: see [`Kernel::settle`].
+    pub(crate) leave_out: f64,
 }
 
 /// Why a solve ended.
@@ -118,6 +122,8 @@ pub(crate) struct Outcome {
     pub(crate) y: Marginal,
     pub(crate) iterations: usize,
     pub(crate) stop: Stop,
+    /// Part of the mass that was left out.
+    pub(crate) left_out: f64,
 }
 
 /// Sinkhorn's algorithm on a kernel, from `log u = start`.
@@ -136,7 +142,7 @@ pub(crate) fn solve(
         kernel.start(start)?;
         kernel.update_y(b)?;
         let mut iterations = 0;
-        let stop = loop {
+        let (stop, left_out) = loop {
             // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
             let error = kernel
                 .update_x(a)
@@ -145,15 +151,18 @@ pub(crate) fn solve(
             iterations += 1;
             let mut value = || {
                 kernel.potentials(&mut f, &mut g);
-                run.epsilon * (dot(a, &f) + dot(b, &g))
+                run.epsilon * (dot(a, &f) + dot(b, &g)) + run.offset
             };
             if let Some(stop) = run.check(iterations, error, begun, &mut value, observer) {
-                break stop;
+                let left_out = kernel.settle(run.leave_out)?;
+                if let Some(stop) = run.settled(stop, iterations, left_out) {
+                    break (stop, left_out);
+                }
             }
         };
         let [x, y] = kernel.marginals(a, b)?;
         kernel.potentials(&mut f, &mut g);
-        Ok(Outcome { f, g, x, y, iterations, stop })
+        Ok(Outcome { f, g, x, y, iterations, stop, left_out })
     })
 }
 
@@ -171,15 +180,18 @@ pub(crate) fn solve_self(
         let begun = Instant::now();
         kernel.start(start)?;
         let mut iterations = 0;
-        let stop = loop {
+        let (stop, left_out) = loop {
             let error = kernel.update(a).map_err(|e| at_iteration(e, iterations + 1))?;
             iterations += 1;
             let mut value = || {
                 kernel.potential(&mut f);
-                run.epsilon * 2.0 * dot(a, &f)
+                run.epsilon * 2.0 * dot(a, &f) + run.offset
             };
             if let Some(stop) = run.check(iterations, error, begun, &mut value, observer) {
-                break stop;
+                let left_out = kernel.settle(run.leave_out)?;
+                if let Some(stop) = run.settled(stop, iterations, left_out) {
+                    break (stop, left_out);
+                }
             }
         };
         let marginal = kernel.marginal(a)?;
@@ -188,11 +200,23 @@ pub(crate) fn solve_self(
         for f in &mut f {
             *f -= 0.5 * marginal.log_mass;
         }
-        Ok(Outcome { g: f.clone(), f, x: marginal, y: marginal, iterations, stop })
+        let (x, y) = (marginal.clone(), marginal);
+        Ok(Outcome { g: f.clone(), f, x, y, iterations, stop, left_out })
     })
 }
 
 impl Run {
+    /// The reason to stop, unless a solve that seems converged should take in what it left out.
+    fn settled(&self, stop: Stop, iterations: usize, left_out: f64) -> Option<Stop> {
+        if stop != Stop::Converged || left_out <= self.leave_out {
+            Some(stop)
+        } else if iterations >= self.max_iterations {
+            Some(Stop::IterationLimit)
+        } else {
+            None
+        }
+    }
+
     /// Tells the observer of an iteration; the reason to stop after it, if there is one.
     fn check(
         &self,

@@ -40,6 +40,12 @@ pub struct Solution {
     pub method: Used,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
+    /// Bound of the distance of the value from that of the exact kernel, both converged: for lattices,
+    /// from Poisson summation and from the mass that was left out. Same units as the value.
+    pub bound: Option<f64>,
+    /// What that distance is expected to be for random anchors that were chosen automatically: from
+    /// the second moments of the features over sampled pairs, and no bound.
+    pub estimate: Option<f64>,
     /// How often features were stored: twice for a cross term, and again whenever the potentials had
     /// moved too far for the range of the stored numbers (absorption).
     pub builds: usize,
@@ -65,8 +71,10 @@ pub struct Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Used {
-    /// Features of the Gaussian kernel.
+    /// Random features of the Gaussian kernel.
     Gaussian,
+    /// Features of the Gaussian kernel on a lattice.
+    Lattice,
     /// Features of the arc-cosine kernel.
     ArcCosine,
     /// The linear kernel.
@@ -86,6 +94,7 @@ impl Used {
     pub fn as_str(self) -> &'static str {
         match self {
             Used::Gaussian => "gaussian",
+            Used::Lattice => "lattice",
             Used::ArcCosine => "arccos",
             Used::Linear => "linear",
             Used::Map => "map",
@@ -129,6 +138,8 @@ fn relative(potential: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
 pub struct Divergence {
     /// The divergence: zero for equal measures, positive for others.
     pub value: f64,
+    /// Whether its terms have one kernel.
+    pub kernels: Kernels,
     /// `W(mu, nu)`.
     pub cross: Solution,
     /// `W(mu, mu)`.
@@ -137,7 +148,36 @@ pub struct Divergence {
     pub self_y: Solution,
 }
 
+/// The kernels of the terms of a divergence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kernels {
+    /// The exact kernel of the cost.
+    Exact,
+    /// One feature map for all terms: the divergence of a positive-definite kernel, never negative
+    /// beyond rounding.
+    Shared,
+    /// An approximation for each term, with an error bound each: see [`Divergence::bound`].
+    PerTerm,
+}
+
+impl Kernels {
+    /// A word for programs: `exact`, `shared`, `per_term`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kernels::Exact => "exact",
+            Kernels::Shared => "shared",
+            Kernels::PerTerm => "per_term",
+        }
+    }
+}
+
 impl Divergence {
+    /// Bound of the distance from the divergence of the exact kernel, if the terms have one.
+    pub fn bound(&self) -> Option<f64> {
+        Some(self.cross.bound? + 0.5 * self.self_x.bound? + 0.5 * self.self_y.bound?)
+    }
+
     /// Whether all three terms converged.
     pub fn converged(&self) -> bool {
         self.terms().iter().all(|t| t.converged())

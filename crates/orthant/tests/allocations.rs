@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use common::normal_measure;
 use orthant::{
-    Cost, Features, Measure, Method, Next, Options, Precision, Progress, Solution, Solver, Term,
+    Anchors, Cost, Features, Measure, Method, Next, Options, Precision, Progress, Solution, Solver,
+    Term,
 };
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -118,10 +119,10 @@ fn iterations_do_not_allocate() {
     let mu = normal_measure(400, &[1.0, 1.0], 1.0, 1);
     let nu = normal_measure(300, &[0.0, 0.0], 0.3, 2);
     let arc_cosine = Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 };
-    let gaussian = || Features::Gaussian { centred: true };
+    let gaussian = || Features::Gaussian(Anchors::Paper { centred: true });
     let cases = [
-        ("gaussian f32", Method::gaussian(), Precision::F32),
-        ("gaussian f64", Method::gaussian(), Precision::F64),
+        ("gaussian f32", Method::paper(), Precision::F32),
+        ("gaussian f64", Method::paper(), Precision::F64),
         ("arc-cosine", Method::Factored(arc_cosine), Precision::F64),
         ("dense f32", Method::dense(), Precision::F32),
         ("dense f64", Method::dense(), Precision::F64),
@@ -155,7 +156,7 @@ fn absorption_does_not_allocate() {
     let nu = normal_measure(300, &[0.0, 0.0], 0.3, 2);
     for threads in [1, 2] {
         let pool = warm_pool(threads);
-        for method in [Method::gaussian(), Method::dense()] {
+        for method in [Method::paper(), Method::dense()] {
             let solve = |iterations: usize| {
                 let options = Options::builder(1e-3)
                     .method(method.clone())

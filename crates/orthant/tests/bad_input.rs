@@ -5,10 +5,11 @@ mod common;
 use std::sync::Arc;
 
 use common::{figure_1, relative};
+use orthant::design::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{
-    Cost, CostMatrix, Error, Features, Measure, Method, Options, Points, Precision, Result,
-    Solution, Solver, divergence, mean_squared_distance, rot,
+    Anchors, Cost, CostMatrix, Error, Features, Measure, Method, Options, Points, Precision,
+    Result, Solution, Solver, divergence, mean_squared_distance, rot,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -84,10 +85,19 @@ fn weights(len: usize) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(entry, len)
 }
 
+fn anchors() -> impl Strategy<Value = Anchors> {
+    let draws = vec![Draw::Iid, Draw::Orthogonal, Draw::Sobol];
+    prop_oneof![
+        any::<bool>().prop_map(|centred| Anchors::Paper { centred }),
+        prop::sample::select(draws).prop_map(Anchors::Random),
+        any::<bool>().prop_map(|stored| Anchors::Lattice { stored }),
+    ]
+}
+
 fn method() -> impl Strategy<Value = Method<'static>> {
     let features = || {
         prop_oneof![
-            any::<bool>().prop_map(|centred| Features::Gaussian { centred }),
+            anchors().prop_map(Features::Gaussian),
             (0_u8..4, anything(), 0.5..3.0_f64).prop_map(|(order, kappa, sigma)| {
                 Features::ArcCosine { order, kappa: kappa.abs(), sigma }
             }),
@@ -114,11 +124,20 @@ fn epsilon() -> impl Strategy<Value = f64> {
 
 fn options() -> impl Strategy<Value = Result<Options<'static>>> {
     let tolerance = prop_oneof![4 => Just(1e-6), 1 => anything()];
-    (epsilon(), method(), 0_usize..40, any::<u64>(), tolerance, any::<bool>()).prop_map(
-        |(epsilon, method, rank, seed, tolerance, single)| {
-            Options::builder(epsilon)
+    let accuracy = prop_oneof![4 => Just(1e-3), 1 => anything()];
+    let rank = prop_oneof![2 => (0_usize..40).prop_map(Some), 1 => Just(None)];
+    let kernel = (method(), rank, accuracy, any::<bool>(), any::<bool>());
+    (epsilon(), kernel, any::<u64>(), tolerance, any::<bool>()).prop_map(
+        |(epsilon, (method, rank, accuracy, gauge, exact), seed, tolerance, single)| {
+            let mut builder = Options::builder(epsilon);
+            if let Some(rank) = rank {
+                builder = builder.rank(rank);
+            }
+            builder
                 .method(method)
-                .rank(rank)
+                .accuracy(accuracy)
+                .gauge(gauge)
+                .allow_exact(exact)
                 .seed(seed)
                 .tolerance(tolerance)
                 .precision(if single { Precision::F32 } else { Precision::F64 })
@@ -374,7 +393,7 @@ fn epsilons_say_what_is_wrong() {
     let mu = line(&[-1.0, 1.0]);
     let message = "epsilon = 1e-12 is too small for clouds of radius 1e0: double precision cannot \
                    resolve exponents of 1.0e12; use epsilon of at least 1.0e-9";
-    for method in [Method::Auto, Method::dense(), Method::online(), Method::gaussian()] {
+    for method in [Method::Auto, Method::dense(), Method::online(), Method::paper()] {
         says(rot(&mu, &mu, &with(1e-12, method.clone())), message);
         says(divergence(&mu, &mu, &with(1e-12, method)), message);
     }
@@ -393,7 +412,7 @@ fn clouds_that_are_too_wide_say_so() {
     let wide = line(&[-1e160, 1e160]);
     let message = "the clouds extend over 1e160: their squared distances overflow; divide the \
                    coordinates by a constant";
-    for method in [Method::Auto, Method::dense(), Method::gaussian()] {
+    for method in [Method::Auto, Method::dense(), Method::paper()] {
         says(rot(&wide, &wide, &with(1.0, method)), message);
     }
     says(mean_squared_distance(&wide, &wide), message);
@@ -410,7 +429,7 @@ fn clouds_of_different_dimensions_say_so() {
         Method::Auto,
         Method::dense(),
         Method::online(),
-        Method::gaussian(),
+        Method::paper(),
         Method::Factored(arc_cosine),
         Method::Factored(Features::Linear),
     ] {
@@ -493,7 +512,7 @@ fn memory_beyond_the_limit_is_refused_with_its_size() {
         matches!(error, Error::Memory { what: "the kernel matrix", bytes, .. } if (bytes - 8e6).abs() < 1.0)
     );
     speaks(&error);
-    let error = solve(Method::gaussian(), Precision::F32, half).unwrap_err();
+    let error = solve(Method::paper(), Precision::F32, half).unwrap_err();
     assert!(
         matches!(error, Error::Memory { what: "the feature matrices", bytes, .. } if (bytes - 8e6).abs() < 1.0)
     );
@@ -502,7 +521,7 @@ fn memory_beyond_the_limit_is_refused_with_its_size() {
     assert!(solve(Method::dense(), Precision::F64, 7 * mb).is_err());
     assert!(solve(Method::dense(), Precision::F32, 7 * mb).is_ok());
     assert!(solve(Method::online(), Precision::F64, 1).is_ok());
-    assert!(solve(Method::gaussian(), Precision::F64, 17 * mb).is_ok());
+    assert!(solve(Method::paper(), Precision::F64, 17 * mb).is_ok());
 }
 
 #[test]
@@ -575,7 +594,7 @@ fn one_point_and_equal_points_in_closed_form() {
                 assert!(relative(s.value, 4.0 - epsilon * entropy) < 1e-11);
             }
             // Features of the very kernel: k_theta(x, x) of one point each is one number.
-            let s = rot(&mu, &nu, &with(epsilon, Method::gaussian())).unwrap();
+            let s = rot(&mu, &nu, &with(epsilon, Method::paper())).unwrap();
             assert!(s.converged() && s.value.is_finite());
             assert!((s.transport_cost.unwrap() - 4.0).abs() < 1e-9);
         }
@@ -586,7 +605,7 @@ fn one_point_and_equal_points_in_closed_form() {
 fn scales_of_1e150_and_1e_minus_150_are_the_same_problem() {
     let (x, y) = ([0.0, 1.0, 2.5], [0.5, 3.0]);
     let scaled = |v: &[f64], s: f64| line(&v.iter().map(|v| v * s).collect::<Vec<_>>());
-    let methods = [Method::Auto, Method::dense(), Method::gaussian()];
+    let methods = [Method::Auto, Method::dense(), Method::paper()];
     for method in methods {
         let solve = |s: f64, precision| {
             let o = Options::builder(0.3 * s * s)
@@ -637,7 +656,7 @@ fn weights_over_300_decades_are_those_of_their_large_points() {
             d.converged() && relative(d.value, divergence(&some, &nu, &o).unwrap().value) < 1e-9
         );
     }
-    let o = Options::builder(0.2).method(Method::gaussian()).rank(100).tolerance(1e-12);
+    let o = Options::builder(0.2).method(Method::paper()).rank(100).tolerance(1e-12);
     let o = o.build().unwrap();
     let s = divergence(&all, &nu, &o).unwrap();
     assert!(s.converged());
@@ -653,7 +672,7 @@ fn duplicates_share_the_weight_of_one_point_whatever_the_method() {
     let once = Measure::weighted(points(&[0.0, 1.0], 1).unwrap(), &[3.0, 1.0]).unwrap();
     let often = line(&[0.0, 1.0, 0.0, 0.0]);
     let nu = line(&[0.3, 0.3, 2.0]);
-    for method in [Method::Auto, Method::dense(), Method::gaussian()] {
+    for method in [Method::Auto, Method::dense(), Method::paper()] {
         let o = Options::builder(0.2).method(method).rank(60).tolerance(1e-12).build().unwrap();
         let (s, t) = (divergence(&once, &nu, &o).unwrap(), divergence(&often, &nu, &o).unwrap());
         // The centre of the two is the same, so the features are too.
@@ -666,7 +685,7 @@ fn duplicates_share_the_weight_of_one_point_whatever_the_method() {
 #[test]
 fn swapping_clouds_of_different_sizes_swaps_the_potentials() {
     let (mu, nu) = figure_1(23, 41, 5);
-    for method in [Method::Auto, Method::dense(), Method::gaussian()] {
+    for method in [Method::Auto, Method::dense(), Method::paper()] {
         let o = Options::builder(0.3).method(method).rank(70).tolerance(1e-12).build().unwrap();
         let (s, t) = (rot(&mu, &nu, &o).unwrap(), rot(&nu, &mu, &o).unwrap());
         assert!(relative(s.value, t.value) < 1e-11);
@@ -687,7 +706,7 @@ fn a_far_point_of_weight_zero_does_no_harm() {
     let nu = line(&[0.0, 1.0]);
     for far in [1e3, 1e10, 1e100, 1e200, 1e308] {
         let mu = Measure::weighted(points(&[0.0, 1.0, far], 1).unwrap(), &[1.0, 1.0, 0.0]).unwrap();
-        for method in [Method::online(), Method::dense(), Method::gaussian()] {
+        for method in [Method::online(), Method::dense(), Method::paper()] {
             match rot(&mu, &nu, &with(1.0, method.clone())) {
                 Ok(s) => {
                     finite_any(&s);

@@ -4,8 +4,8 @@ mod common;
 
 use common::{figure_1, normal_measure, relative};
 use orthant::{
-    Cost, Error, Features, Measure, Method, Next, Options, Points, Precision, Progress, Solver,
-    Stop, Term, divergence, mean_squared_distance, rot,
+    Anchors, Cost, Error, Features, Measure, Method, Next, Options, Points, Precision, Progress,
+    Solver, Stop, Term, divergence, mean_squared_distance, rot,
 };
 
 /// What an observer sees of an iteration.
@@ -18,9 +18,9 @@ struct Seen {
 }
 
 fn methods() -> [(&'static str, Method<'static>); 4] {
-    let features = || Features::Gaussian { centred: true };
+    let features = || Features::Gaussian(Anchors::Paper { centred: true });
     [
-        ("gaussian", Method::gaussian()),
+        ("gaussian", Method::paper()),
         ("dense", Method::dense()),
         ("online", Method::online()),
         ("online features", Method::Online(Cost::Features(features()))),
@@ -192,7 +192,7 @@ fn single_precision_agrees_with_double() {
     let wide = Measure::weighted(mu.points().borrowed(), &common::wide_weights(300, 8)).unwrap();
     for mu in [&mu, &wide] {
         for epsilon in [0.02, 0.3, 10.0] {
-            for method in [Method::gaussian(), Method::dense()] {
+            for method in [Method::paper(), Method::dense()] {
                 let solve = |precision| {
                     let o = Options::builder(epsilon)
                         .method(method.clone())
@@ -234,10 +234,10 @@ fn absorption_agrees_with_logarithms_at_small_epsilon() {
             .unwrap();
         rot(&mu, &nu, &o).unwrap()
     };
-    let features = Features::Gaussian { centred: true };
+    let features = Features::Gaussian(Anchors::Paper { centred: true });
     let online = solve(Method::Online(Cost::Features(features)), Precision::F64);
     for (precision, tolerance) in [(Precision::F32, 1e-4), (Precision::F64, 1e-9)] {
-        let factored = solve(Method::gaussian(), precision);
+        let factored = solve(Method::paper(), precision);
         assert!(factored.builds > 2, "{precision:?}: {}", factored.builds);
         assert_eq!(factored.iterations, online.iterations);
         assert!(
@@ -269,10 +269,10 @@ fn absorption_agrees_with_logarithms_for_self_terms_at_small_epsilon() {
                 .unwrap();
             divergence(&mu, &mu, &o)
         };
-        let features = Features::Gaussian { centred: true };
+        let features = Features::Gaussian(Anchors::Paper { centred: true });
         let online = solve(Method::Online(Cost::Features(features)), Precision::F64).unwrap();
         for (precision, tolerance) in [(Precision::F32, 1e-4), (Precision::F64, 1e-9)] {
-            let factored = solve(Method::gaussian(), precision)
+            let factored = solve(Method::paper(), precision)
                 .unwrap_or_else(|error| panic!("{scale} {precision:?}: {error}"));
             let (found, exact) = (factored.self_x.value, online.self_x.value);
             assert!(relative(found, exact) < tolerance, "{scale} {precision:?}: {found} {exact}");

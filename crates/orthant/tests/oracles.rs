@@ -148,6 +148,8 @@ fn dense_online_and_explicit_features_agree() {
                 .method(method)
                 .tolerance(1e-12)
                 .max_iterations(if scale < 1e-2 { 300 } else { 20_000 })
+                // Not all converge: they must start alike.
+                .gauge(false)
                 .build()
                 .unwrap();
             rot(&mu, &nu, &o).unwrap()
@@ -206,7 +208,7 @@ fn scaling_and_shifting_both_clouds() {
             (0..p.len() * 2).map(|i| scale * p.coordinate(i / 2, i % 2) + shift).collect();
         Measure::uniform(Points::new(v, 2).unwrap())
     };
-    for method in [Method::Auto, Method::dense(), Method::gaussian()] {
+    for method in [Method::Auto, Method::dense(), Method::paper()] {
         let o = |epsilon| {
             Options::builder(epsilon)
                 .method(method.clone())
@@ -239,7 +241,7 @@ fn divergence_is_zero_symmetric_and_positive() {
         for (precision, tolerance, zero) in
             [(Precision::F64, 1e-11, 1e-10), (Precision::F32, 1e-6, 2e-6)]
         {
-            for method in [Method::online(), Method::dense(), Method::gaussian()] {
+            for method in [Method::online(), Method::dense(), Method::paper()] {
                 let o = Options::builder(epsilon)
                     .method(method)
                     .tolerance(tolerance)
@@ -279,7 +281,7 @@ fn points_of_weight_zero_take_no_part_and_get_a_potential() {
     let nu =
         Measure::weighted(Points::new(vec![0.25, 2.0, 9.0], 1).unwrap(), &[2.0, 1.0, 0.0]).unwrap();
     let epsilon = 0.7;
-    for method in [Method::online(), Method::dense(), Method::gaussian()] {
+    for method in [Method::online(), Method::dense(), Method::paper()] {
         let o = Options::builder(epsilon)
             .method(method.clone())
             .tolerance(1e-13)
@@ -330,7 +332,7 @@ fn duplicate_points_are_one_point_of_their_common_weight() {
 #[test]
 fn a_cloud_of_equal_points_has_zero_cost() {
     let same = Measure::uniform(Points::new(vec![3.0; 10], 2).unwrap());
-    for method in [Method::online(), Method::dense(), Method::gaussian()] {
+    for method in [Method::online(), Method::dense(), Method::paper()] {
         let o = Options::builder(0.1).method(method).rank(16).build().unwrap();
         let d = divergence(&same, &same, &o).unwrap();
         assert!(d.converged() && d.value.abs() < 1e-12);
@@ -392,9 +394,9 @@ fn equal_points_are_at_distance_zero_whatever_their_number() {
 fn a_divergence_of_few_against_many_points_is_not_exact_by_accident() {
     // 10 x 6000 pairs are few, 6000 x 6000 are not.
     let (few, many) = (figure_1(10, 1, 1).0, figure_1(1, 6000, 1).1);
-    let o = Options::builder(1.0).rank(8).max_iterations(2).build().unwrap();
+    let o = Options::builder(1.0).max_iterations(2).build().unwrap();
     assert_eq!(rot(&few, &many, &o).unwrap().method, orthant::Used::Online);
-    assert_eq!(divergence(&few, &many, &o).unwrap().self_y.method, orthant::Used::Gaussian);
+    assert_eq!(divergence(&few, &many, &o).unwrap().self_y.method, orthant::Used::Lattice);
     // The memory of the self terms counts too.
     let o = Options::builder(1.0).method(Method::dense()).max_memory(10 << 20).build().unwrap();
     assert!(rot(&few, &many, &o).is_ok());

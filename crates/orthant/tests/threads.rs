@@ -4,8 +4,8 @@ mod common;
 
 use common::normal;
 use orthant::{
-    Cost, Divergence, Features, Measure, Method, Options, Points, Precision, Solution, divergence,
-    rot,
+    Anchors, Cost, Divergence, Features, Measure, Method, Options, Points, Precision, Solution,
+    divergence, rot,
 };
 use rayon::ThreadPoolBuilder;
 
@@ -82,9 +82,9 @@ fn check(name: &str, epsilon: f64, rank: usize, method: &Method<'static>, precis
 #[test]
 fn gaussian_features() {
     for (precision, name) in [(Precision::F32, "f32"), (Precision::F64, "f64")] {
-        check(name, 0.5, 150, &Method::gaussian(), precision);
+        check(name, 0.5, 150, &Method::paper(), precision);
         // At small epsilon features are stored anew on the way.
-        check(&format!("{name} absorbed"), 0.005, 150, &Method::gaussian(), precision);
+        check(&format!("{name} absorbed"), 0.005, 150, &Method::paper(), precision);
     }
 }
 
@@ -98,7 +98,7 @@ fn dense() {
 #[test]
 fn online() {
     check("squared Euclidean", 0.5, 1, &Method::online(), Precision::F64);
-    let features = Features::Gaussian { centred: true };
+    let features = Features::Gaussian(Anchors::Paper { centred: true });
     check("features", 0.5, 9, &Method::Online(Cost::Features(features)), Precision::F64);
 }
 

@@ -1,9 +1,12 @@
-//! Designs: where the anchors of features are put.
+//! Designs: where the anchors of Gaussian features are put.
 
+mod lattice;
 mod orthogonal;
 mod quantile;
 mod random;
 mod sobol;
 
+pub(crate) use lattice::value_bound;
+pub use lattice::{Lattice, MOST_AXES, poisson_error};
 pub use random::Draw;
 pub(crate) use random::normals;

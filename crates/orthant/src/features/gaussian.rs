@@ -71,7 +71,6 @@ impl Gaussian {
     /// frame), and anchors `u_a = sqrt(q_a eps / 4) z_a` on them, with `z` the rows of `normals`.
     ///
     /// Epsilon is in units of the frame; `axes` is `d x d` and `normals` is `rank x d`, row-major.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no method offers it yet"))]
     pub(crate) fn anisotropic(
         frame: Frame,
         epsilon: f64,

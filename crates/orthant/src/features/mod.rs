@@ -7,15 +7,16 @@ mod affine;
 mod arc_cosine;
 mod explicit;
 mod gaussian;
+mod lattice;
 mod linear;
 
 pub(crate) use affine::{Affine, SquaredEuclidean};
 pub use arc_cosine::ArcCosine;
 pub use explicit::FeatureMatrix;
 pub use gaussian::Gaussian;
+pub(crate) use lattice::LatticeMap;
 pub use linear::Linear;
 
-pub use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::kernel::LogRows;
 use crate::measure::Points;

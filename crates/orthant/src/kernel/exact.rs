@@ -4,7 +4,7 @@
 //! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
-use super::{Builds, Kernel, Marginal, SelfKernel, Side, log_sum};
+use super::{Builds, ExactSide, Kernel, Marginal, SelfKernel, Side, log_sum};
 use crate::error::{Cloud, Error, Result};
 
 /// The kernel between two clouds.
@@ -20,7 +20,9 @@ impl<S: Side> Exact<S> {
         let columns = x.rank();
         Exact { x, g: vec![f64::NEG_INFINITY; columns], message: vec![0.0; columns] }
     }
+}
 
+impl<S: ExactSide> Exact<S> {
     /// Mean of `log k` under the plan: `-<P, C> / eps`.
     pub(crate) fn expected_log(&mut self) -> f64 {
         self.x.expected_log(&self.g)
@@ -105,15 +107,17 @@ impl<S: Side> ExactSelf<S> {
         ExactSelf { x, f: vec![0.0; rows], sums: vec![0.0; rows] }
     }
 
+    fn apply(&mut self) -> Result<()> {
+        prepare(&mut self.x, &self.f)?;
+        self.x.log_apply(&self.f, &mut self.sums)
+    }
+}
+
+impl<S: ExactSide> ExactSelf<S> {
     /// Mean of `log k` under the plan: `-<P, C> / eps`.
     pub(crate) fn expected_log(&mut self) -> f64 {
         self.x.set_potential(&self.f);
         self.x.expected_log(&self.f)
-    }
-
-    fn apply(&mut self) -> Result<()> {
-        prepare(&mut self.x, &self.f)?;
-        self.x.log_apply(&self.f, &mut self.sums)
     }
 }
 

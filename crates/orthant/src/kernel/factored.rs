@@ -1,8 +1,7 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
-use super::{Builds, Kernel, Marginal, SelfKernel, Side, Stored, log_sum};
+use super::{Builds, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, log_sum};
 use crate::error::{Cloud, Error, Result};
-use crate::simd::Float;
 
 /// Two sides that exchange messages of `r` numbers.
 pub(crate) struct Factored<S> {
@@ -78,6 +77,21 @@ impl<S: Side> Kernel for Factored<S> {
         self.y.potential(g);
     }
 
+    fn settle(&mut self, allowed: f64) -> Result<f64> {
+        let (mut z, mut y) = (self.z_message.clone(), self.y_message.clone());
+        if !(self.x.whole_message(&mut y) && self.y.whole_message(&mut z)) {
+            return Ok(0.0);
+        }
+        let mass = |y: &[f64], z: &[f64]| log_sum(y.iter().zip(z).map(|(y, z)| y + z));
+        let lost = mass(&y, &z) - mass(&self.y_message, &self.z_message);
+        if lost > allowed {
+            self.x.rebuild(&z)?;
+            self.y.rebuild(&y).map_err(of_second)?;
+            (self.z_message, self.y_message) = (z, y);
+        }
+        Ok(lost.max(0.0))
+    }
+
     fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]> {
         let of = |side: &mut S, message: &[f64], weights: &[f64]| {
             let (mut f, mut s) = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
@@ -146,6 +160,20 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
         self.side.potential(f);
     }
 
+    fn settle(&mut self, allowed: f64) -> Result<f64> {
+        let mut y = self.message.clone();
+        if !self.side.whole_message(&mut y) {
+            return Ok(0.0);
+        }
+        let mass = |y: &[f64]| log_sum(y.iter().map(|y| 2.0 * y));
+        let lost = mass(&y) - mass(&self.message);
+        if lost > allowed {
+            self.side.rebuild(&y)?;
+            self.message = y;
+        }
+        Ok(lost.max(0.0))
+    }
+
     fn marginal(&mut self, a: &[f64]) -> Result<Marginal> {
         self.prepare()?;
         let (mut f, mut s) = (vec![0.0; a.len()], vec![0.0; a.len()]);
@@ -174,27 +202,18 @@ impl Mixture {
     }
 }
 
-/// Coordinates of a point, for the moments of a plan.
+/// Moments of a plan.
 pub(crate) trait Moments {
     /// `sum_ij P_ij ||x_i - y_j||^2` of the plan, where `x(i, ..)` and `y(j, ..)` write coordinates.
     ///
     /// In linear time: under feature `k` the points `x` and `y` are independent, so the mean squared
     /// distance is the squared distance of two means plus two variances.
-    fn squared_distance(
-        &self,
-        dim: usize,
-        x: &(dyn Fn(usize, &mut [f64]) + Sync),
-        y: &(dyn Fn(usize, &mut [f64]) + Sync),
-    ) -> f64;
+    fn squared_distance(&mut self, dim: usize, x: &Coordinates<'_>, y: &Coordinates<'_>) -> f64;
 }
 
 /// Moments of a side under each feature.
-fn mixture<T: Float>(
-    side: &Stored<'_, T>,
-    dim: usize,
-    point: &(dyn Fn(usize, &mut [f64]) + Sync),
-) -> Mixture {
-    let sums = side.contract(dim + 2, |i, row| {
+fn mixture<S: Mixed>(side: &mut S, dim: usize, point: &Coordinates<'_>) -> Mixture {
+    let sums = side.contract(dim + 2, &|i, row: &mut [f64]| {
         point(i, &mut row[..dim]);
         row[dim] = row[..dim].iter().map(|x| x * x).sum();
         row[dim + 1] = 1.0;
@@ -224,27 +243,17 @@ fn mixture_distance(
     total
 }
 
-impl<T: Float> Moments for Factored<Stored<'_, T>> {
-    fn squared_distance(
-        &self,
-        dim: usize,
-        x: &(dyn Fn(usize, &mut [f64]) + Sync),
-        y: &(dyn Fn(usize, &mut [f64]) + Sync),
-    ) -> f64 {
-        let (mx, my) = (mixture(&self.x, dim, x), mixture(&self.y, dim, y));
+impl<S: Mixed> Moments for Factored<S> {
+    fn squared_distance(&mut self, dim: usize, x: &Coordinates<'_>, y: &Coordinates<'_>) -> f64 {
+        let (mx, my) = (mixture(&mut self.x, dim, x), mixture(&mut self.y, dim, y));
         let (z0, y0) = (self.x.reference(), self.y.reference());
         mixture_distance(&mx, &my, dim, |k| z0[k] + y0[k], self.x.rank())
     }
 }
 
-impl<T: Float> Moments for FactoredSelf<Stored<'_, T>> {
-    fn squared_distance(
-        &self,
-        dim: usize,
-        x: &(dyn Fn(usize, &mut [f64]) + Sync),
-        _: &(dyn Fn(usize, &mut [f64]) + Sync),
-    ) -> f64 {
-        let m = mixture(&self.side, dim, x);
+impl<S: Mixed> Moments for FactoredSelf<S> {
+    fn squared_distance(&mut self, dim: usize, x: &Coordinates<'_>, _: &Coordinates<'_>) -> f64 {
+        let m = mixture(&mut self.side, dim, x);
         let z0 = self.side.reference();
         mixture_distance(&m, &m, dim, |k| 2.0 * z0[k], self.side.rank())
     }

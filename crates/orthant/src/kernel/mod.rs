@@ -12,14 +12,17 @@
 //! are `log k(x_i, y_j)` over the points `j` themselves and a message is a potential. Stored or
 //! recomputed rows, single or double precision are the business of the side alone.
 
+mod cells;
 mod exact;
 mod factored;
 mod logs;
 mod partition;
 mod recomputed;
 mod rows;
+mod separable;
 mod stored;
 
+pub(crate) use cells::Cells;
 pub(crate) use exact::{Exact, ExactSelf};
 pub(crate) use factored::{Factored, FactoredSelf, Moments};
 pub(crate) use logs::LogPass;
@@ -27,6 +30,7 @@ pub(crate) use partition::{Local, Partition, Reduce};
 pub(crate) use recomputed::Recomputed;
 pub use rows::CostMatrix;
 pub(crate) use rows::{CostRows, FeatureCost};
+pub(crate) use separable::Separable;
 pub(crate) use stored::Stored;
 
 use std::time::Duration;
@@ -84,7 +88,7 @@ pub(crate) trait Side: Send {
     fn rank(&self) -> usize;
 
     /// Whether the stored rows are too far from what the message `z` needs.
-    fn needs_rebuild(&self, z: &[f64]) -> bool;
+    fn needs_rebuild(&mut self, z: &[f64]) -> bool;
 
     /// Tells, before a message is completed and the rows are stored anew around it, which of its
     /// entries cannot be told from zero: these carry no mass that could be missed.
@@ -111,17 +115,41 @@ pub(crate) trait Side: Send {
     /// Fills in, exactly, the entries of the message `y` that are minus infinity.
     fn complete(&mut self, y: &mut [f64]);
 
+    /// The message of `u` over all features, also those that [`Side::update`] leaves out as too faint.
+    /// Returns false, and does nothing, if it leaves out none.
+    fn whole_message(&mut self, _: &mut [f64]) -> bool {
+        false
+    }
+
     /// Sets `log u`.
     fn set_potential(&mut self, f: &[f64]);
 
     /// Writes `log u`.
     fn potential(&self, f: &mut [f64]);
 
-    /// `sum_ik u_i exp(L_ik + z_k) L_ik`.
-    fn expected_log(&mut self, z: &[f64]) -> f64;
-
     /// How often rows were stored, and how long that took.
     fn builds(&self) -> Builds;
+}
+
+/// Coordinates of a point, written to a slice.
+pub(crate) type Coordinates<'a> = dyn Fn(usize, &mut [f64]) + Sync + 'a;
+
+/// A side that can sum values of its points under each feature of the plan.
+pub(crate) trait Mixed: Side {
+    /// `sum_i u_i exp(L_ik + r_k) value_ic` for every feature `k` and column `c` of some values of the
+    /// points, with `r` the [`Mixed::reference`]: `columns` rows, [`Mixed::stride`] apart.
+    fn contract(&mut self, columns: usize, value: &Coordinates<'_>) -> Vec<f64>;
+
+    /// A recent message.
+    fn reference(&self) -> &[f64];
+
+    fn stride(&self) -> usize;
+}
+
+/// A side whose rows are the logarithms of an exact kernel.
+pub(crate) trait ExactSide: Side {
+    /// `sum_ik u_i exp(L_ik + z_k) L_ik`.
+    fn expected_log(&mut self, z: &[f64]) -> f64;
 }
 
 /// The work of storing features.
@@ -139,8 +167,10 @@ impl std::ops::Add for Builds {
 }
 
 /// What a plan's row or column sums look like.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Marginal {
+    /// The sums, of the plan divided by its mass.
+    pub(crate) sums: Vec<f64>,
     /// L1 distance from the weights, of the plan divided by its mass.
     pub(crate) error: f64,
     /// Logarithm of the mass of the plan.
@@ -151,9 +181,9 @@ impl Marginal {
     /// Of the plan with potential `f` (logarithms) and `log (K v)_i = s_i`.
     pub(crate) fn of(f: &[f64], s: &[f64], a: &[f64]) -> Self {
         let log_mass = log_sum(f.iter().zip(s).map(|(f, s)| f + s));
-        let error =
-            f.iter().zip(s).zip(a).map(|((f, s), a)| ((f + s - log_mass).exp() - a).abs()).sum();
-        Marginal { error, log_mass }
+        let sums: Vec<f64> = f.iter().zip(s).map(|(f, s)| (f + s - log_mass).exp()).collect();
+        let error = sums.iter().zip(a).map(|(sum, a)| (sum - a).abs()).sum();
+        Marginal { sums, error, log_mass }
     }
 }
 
@@ -183,6 +213,12 @@ pub(crate) trait Kernel: Send {
     /// Writes `log u` and `log v`.
     fn potentials(&self, f: &mut [f64], g: &mut [f64]);
 
+    /// What part of the plan's mass is in features that were left out as too faint (as the logarithm
+    /// of the whole over the rest). If that is more than `allowed`, they are taken in again.
+    fn settle(&mut self, _allowed: f64) -> Result<f64> {
+        Ok(0.0)
+    }
+
     /// The row and the column marginal of the plan.
     fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]>;
 
@@ -201,6 +237,11 @@ pub(crate) trait SelfKernel: Send {
 
     /// Writes `log u`.
     fn potential(&self, f: &mut [f64]);
+
+    /// See [`Kernel::settle`].
+    fn settle(&mut self, _allowed: f64) -> Result<f64> {
+        Ok(0.0)
+    }
 
     /// The marginal of the plan.
     fn marginal(&mut self, a: &[f64]) -> Result<Marginal>;

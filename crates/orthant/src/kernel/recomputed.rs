@@ -1,6 +1,6 @@
 //! A side whose rows are never stored: exact, and linear in memory.
 
-use super::{Builds, LogPass, LogRows, Partition, Side};
+use super::{Builds, ExactSide, LogPass, LogRows, Partition, Side};
 use crate::error::{Cloud, Error, Result};
 
 /// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
@@ -68,7 +68,7 @@ impl Side for Recomputed<'_> {
         self.source.rank()
     }
 
-    fn needs_rebuild(&self, _: &[f64]) -> bool {
+    fn needs_rebuild(&mut self, _: &[f64]) -> bool {
         false
     }
 
@@ -111,13 +111,15 @@ impl Side for Recomputed<'_> {
         f.copy_from_slice(&self.f);
     }
 
+    fn builds(&self) -> Builds {
+        Builds::default()
+    }
+}
+
+impl ExactSide for Recomputed<'_> {
     fn expected_log(&mut self, z: &[f64]) -> f64 {
         self.load(z);
         self.pass.expected_log(&*self.source, &self.f, &self.z)
-    }
-
-    fn builds(&self) -> Builds {
-        Builds::default()
     }
 }
 

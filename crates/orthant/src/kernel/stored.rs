@@ -25,7 +25,9 @@ use rayon::prelude::*;
 
 use super::partition::BLOCK;
 use super::recomputed::fill_lost;
-use super::{Builds, Local, LogPass, LogRows, Partition, Reduce, Side};
+use super::{
+    Builds, Coordinates, ExactSide, Local, LogPass, LogRows, Mixed, Partition, Reduce, Side,
+};
 use crate::error::{Cloud, Error, Result};
 use crate::simd::{self, Aligned, Float};
 
@@ -127,7 +129,7 @@ impl<'a, T: Float> Stored<'a, T> {
                     block.fill(T::ZERO);
                     // Relative to the largest weight, so that small weights keep their digits in
                     // single precision.
-                    let top = largest(a).max(1e-280);
+                    let top = simd::largest(a).max(1e-280);
                     let per_top = 1.0 / top;
                     simd::fused_block(features, w, block, |i, s| {
                         let (old, new) = if logs {
@@ -189,77 +191,10 @@ impl<'a, T: Float> Stored<'a, T> {
         }
     }
 
-    /// `sum_i u_i A_ik value_ic` for every feature `k` and column `c` of some values of the points,
-    /// relative to `exp(-z0_k)`: as the message of the side is. `out` is `columns x stride`.
-    pub(crate) fn contract(
-        &self,
-        columns: usize,
-        value: impl Fn(usize, &mut [f64]) + Sync,
-    ) -> Vec<f64> {
-        const TILE: usize = 8;
-        let logs = self.logs;
-        let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
-        let mut out = vec![0.0; columns * stride];
-        let tile = TILE.min(columns);
-        let mut sums = vec![0.0; self.partition.count() * tile * stride];
-        let mut rows = vec![0.0; self.partition.count() * columns];
-        for (t, out) in out.chunks_mut(tile * stride).enumerate() {
-            let width = out.len() / stride;
-            let sums = &mut sums[..self.partition.count() * out.len()];
-            sums.fill(0.0);
-            (
-                self.features.par_chunks(chunk * stride),
-                self.factors.par_chunks(chunk),
-                sums.par_chunks_mut(out.len()),
-                rows.par_chunks_mut(columns),
-            )
-                .into_par_iter()
-                .enumerate()
-                .with_max_len(1)
-                .for_each(|(c, (features, factors, sums, row))| {
-                    for (i, (feature, factor)) in
-                        features.chunks_exact(stride).zip(factors).enumerate()
-                    {
-                        let factor = if logs { factor.exp() } else { *factor };
-                        value(c * chunk + i, row);
-                        for (x, sums) in row[t * tile..t * tile + width]
-                            .iter()
-                            .zip(sums.chunks_exact_mut(stride))
-                        {
-                            simd::accumulate(feature, factor * x, sums);
-                        }
-                    }
-                });
-            Local.sum(sums, out);
-        }
-        out
-    }
-
     /// `A`, row-major.
     pub(crate) fn features(&self) -> &[T] {
         &self.features
     }
-
-    /// `z0`, padded.
-    pub(crate) fn reference(&self) -> &[f64] {
-        &self.reference
-    }
-
-    /// Length of a padded row.
-    pub(crate) fn stride(&self) -> usize {
-        self.pass.stride()
-    }
-}
-
-/// Largest of some positive numbers, by independent comparisons.
-fn largest(values: &[f64]) -> f64 {
-    let mut most = [0.0; 8];
-    for chunk in values.chunks(most.len()) {
-        for (most, v) in most.iter_mut().zip(chunk) {
-            *most = if v > most { *v } else { *most };
-        }
-    }
-    most.into_iter().fold(0.0, f64::max)
 }
 
 impl<T: Float> Side for Stored<'_, T> {
@@ -271,7 +206,7 @@ impl<T: Float> Side for Stored<'_, T> {
         self.source.rank()
     }
 
-    fn needs_rebuild(&self, z: &[f64]) -> bool {
+    fn needs_rebuild(&mut self, z: &[f64]) -> bool {
         self.features.is_empty()
             || z.iter().zip(&self.reference).zip(&self.absent).any(|((z, z0), absent)| {
                 if *z > f64::NEG_INFINITY { (z - z0).abs() > T::DRIFT } else { !absent }
@@ -366,6 +301,12 @@ impl<T: Float> Side for Stored<'_, T> {
         }
     }
 
+    fn builds(&self) -> Builds {
+        self.builds
+    }
+}
+
+impl<T: Float> ExactSide for Stored<'_, T> {
     fn expected_log(&mut self, z: &[f64]) -> f64 {
         let mut f = std::mem::take(&mut self.f);
         self.potential(&mut f);
@@ -374,8 +315,54 @@ impl<T: Float> Side for Stored<'_, T> {
         self.f = f;
         log
     }
+}
 
-    fn builds(&self) -> Builds {
-        self.builds
+impl<T: Float> Mixed for Stored<'_, T> {
+    fn contract(&mut self, columns: usize, value: &Coordinates<'_>) -> Vec<f64> {
+        const TILE: usize = 8;
+        let logs = self.logs;
+        let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
+        let mut out = vec![0.0; columns * stride];
+        let tile = TILE.min(columns);
+        let mut sums = vec![0.0; self.partition.count() * tile * stride];
+        let mut rows = vec![0.0; self.partition.count() * columns];
+        for (t, out) in out.chunks_mut(tile * stride).enumerate() {
+            let width = out.len() / stride;
+            let sums = &mut sums[..self.partition.count() * out.len()];
+            sums.fill(0.0);
+            (
+                self.features.par_chunks(chunk * stride),
+                self.factors.par_chunks(chunk),
+                sums.par_chunks_mut(out.len()),
+                rows.par_chunks_mut(columns),
+            )
+                .into_par_iter()
+                .enumerate()
+                .with_max_len(1)
+                .for_each(|(c, (features, factors, sums, row))| {
+                    for (i, (feature, factor)) in
+                        features.chunks_exact(stride).zip(factors).enumerate()
+                    {
+                        let factor = if logs { factor.exp() } else { *factor };
+                        value(c * chunk + i, row);
+                        for (x, sums) in row[t * tile..t * tile + width]
+                            .iter()
+                            .zip(sums.chunks_exact_mut(stride))
+                        {
+                            simd::accumulate(feature, factor * x, sums);
+                        }
+                    }
+                });
+            Local.sum(sums, out);
+        }
+        out
+    }
+
+    fn reference(&self) -> &[f64] {
+        &self.reference
+    }
+
+    fn stride(&self) -> usize {
+        self.pass.stride()
     }
 }

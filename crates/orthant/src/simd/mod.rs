@@ -9,11 +9,13 @@
 mod affine;
 mod aligned;
 mod exp;
+mod separable;
 mod sweep;
 
 pub(crate) use affine::{Start, affine};
 pub(crate) use aligned::Aligned;
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
+pub(crate) use separable::{gather, multiply, powers, scatter};
 pub(crate) use sweep::{accumulate, dot, fused_block};
 
 use pulp::{Simd, WithSimd};
@@ -39,7 +41,9 @@ const fn fused<S: Simd>() -> bool {
 }
 
 /// The two floating-point types that features can be stored in.
-pub(crate) trait Float: bytemuck::Pod + Send + Sync {
+pub(crate) trait Float:
+    bytemuck::Pod + Send + Sync + Default + std::fmt::Debug + std::ops::Neg<Output = Self>
+{
     const ZERO: Self;
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
@@ -59,9 +63,12 @@ pub(crate) trait Float: bytemuck::Pod + Send + Sync {
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
     fn add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn mul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     /// `exp(x)` for `x <= 0`, zero below [`Float::FLUSH`].
     fn exp_nonpositive<const FMA: bool>(x: Self) -> Self;
+    /// `exp(x)` for `|x| < 80`.
+    fn exp_near<const FMA: bool>(x: Self) -> Self;
 
     /// Stored features below `exp(FLUSH)` of their row's largest become exactly zero: no subnormal
     /// numbers arise in the products.
@@ -70,6 +77,10 @@ pub(crate) trait Float: bytemuck::Pod + Send + Sync {
     /// stored anew. What was flushed stays below `exp(FLUSH + 2 DRIFT)` of its row: 1e-17 in single
     /// precision, nothing at all in double.
     const DRIFT: f64;
+    /// Terms below `exp(-CUTOFF)` of a sum cannot be told from its rounding, many of them together.
+    const CUTOFF: f64;
+    /// Parts of a mass below this cannot be told from its rounding.
+    const ROUNDING: f64;
     /// Factors further than this (in logarithms) from their weights are kept as logarithms.
     const FAR: f64;
 }
@@ -79,6 +90,8 @@ impl Float for f32 {
     const FLUSH: f64 = -69.0;
     const DRIFT: f64 = 15.0;
     const FAR: f64 = 25.0;
+    const CUTOFF: f64 = 20.0;
+    const ROUNDING: f64 = 1e-6;
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
     fn from_f64(x: f64) -> f32 {
@@ -115,11 +128,19 @@ impl Float for f32 {
         simd.add_f32s(a, b)
     }
     #[inline(always)]
+    fn mul<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+        simd.mul_f32s(a, b)
+    }
+    #[inline(always)]
     fn sum<S: Simd>(simd: S, a: S::f32s) -> f32 {
         simd.reduce_sum_f32s(a)
     }
     #[inline(always)]
     fn exp_nonpositive<const FMA: bool>(x: f32) -> f32 {
+        exp::exp_f32::<FMA>(x)
+    }
+    #[inline(always)]
+    fn exp_near<const FMA: bool>(x: f32) -> f32 {
         exp::exp_f32::<FMA>(x)
     }
 }
@@ -129,6 +150,8 @@ impl Float for f64 {
     const FLUSH: f64 = -665.0;
     const DRIFT: f64 = 200.0;
     const FAR: f64 = 250.0;
+    const CUTOFF: f64 = 40.0;
+    const ROUNDING: f64 = 1e-12;
     #[inline(always)]
     fn from_f64(x: f64) -> f64 {
         x
@@ -164,6 +187,10 @@ impl Float for f64 {
         simd.add_f64s(a, b)
     }
     #[inline(always)]
+    fn mul<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> S::f64s {
+        simd.mul_f64s(a, b)
+    }
+    #[inline(always)]
     fn sum<S: Simd>(simd: S, a: S::f64s) -> f64 {
         simd.reduce_sum_f64s(a)
     }
@@ -171,6 +198,21 @@ impl Float for f64 {
     fn exp_nonpositive<const FMA: bool>(x: f64) -> f64 {
         if x < Self::FLUSH { 0.0 } else { exp::exp_f64::<FMA>(x) }
     }
+    #[inline(always)]
+    fn exp_near<const FMA: bool>(x: f64) -> f64 {
+        exp::exp_f64::<FMA>(x)
+    }
+}
+
+/// Largest of some positive numbers, by independent comparisons.
+pub(crate) fn largest(values: &[f64]) -> f64 {
+    let mut most = [0.0; 8];
+    for chunk in values.chunks(most.len()) {
+        for (most, v) in most.iter_mut().zip(chunk) {
+            *most = if v > most { *v } else { *most };
+        }
+    }
+    most.into_iter().fold(0.0, f64::max)
 }
 
 /// Runs a kernel on the baseline instruction set, for the tests.

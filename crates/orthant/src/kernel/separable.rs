@@ -1,0 +1,1277 @@
+//! A side on a lattice: features that are products over the axes, and never stored.
+//!
+//! Points are sorted into cells. Seen from a cell with centre `c`, a point `x = c + t` and a node `u`
+//! of a *window* of the lattice with centre `w` have
+//!
+//! ```text
+//! log phi_u(x) = N_u + E_x + 4 t.(u - w) / eps
+//! N_u = log_norm - 2 |c - u|^2 / eps,     E_x = -2 (|t|^2 + 2 t.(c - w)) / eps
+//! ```
+//!
+//! The last term is a product of powers, one table an axis: all that a block of points needs. With the
+//! message `z` a cell keeps `Z_u = exp(N_u + z_u - s)`, `s` the largest exponent, and one half of an
+//! iteration is, for its points,
+//!
+//! ```text
+//! sum_u phi_u(x) exp(z_u) = exp(s + E_x) sum_u T_u(x) Z_u,        y_u = log(Z_u sum_x q_x T_u(x)) - z_u
+//! ```
+//!
+//! with `q = u exp(s + E)`: small matrix products, no exponential of an entry, and what is summed to
+//! `y` is a part of the plan's mass, so that nothing leaves the range of the numbers.
+//!
+//! A window holds the nodes that matter to its cell: those within `exp(-cutoff)` of the largest term
+//! of some point. It follows the message. Now and then, and before a solve may end, messages are
+//! completed over the whole lattice, so that no node is forgotten and what the windows leave out is
+//! known: see [`Side::needs_rebuild`] and [`Separable::mass`].
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::cells::{Cell, Cells};
+use super::{Builds, Coordinates, Local, Mixed, Reduce, Side};
+use crate::design::{Lattice, MOST_AXES};
+use crate::error::{Cloud, Error, Result};
+use crate::measure::Points;
+use crate::simd::{self, Float};
+
+/// Half-iterations after which messages are completed: these, and then each time four times as many.
+const FIRST_REFRESH: usize = 4;
+/// Windows are chosen anew when a message has moved by more than this.
+const DRIFT: f64 = 2.0;
+/// Sums of mass below this may have lost terms.
+const LOST: f64 = 1e-280;
+/// Terms of a message below `exp(-FAINT)` of another are left out of it.
+const FAINT: f64 = 60.0;
+/// Nodes along an axis that are treated together when a message is completed.
+const TILE: usize = 12;
+/// Points of a chunk at least, chunks at most, and numbers in all their sums at most.
+const ROWS: usize = 1024;
+const CHUNKS: usize = 64;
+const SUMS: usize = 1 << 25;
+
+/// A box of nodes; empty before the first message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Window {
+    low: [usize; MOST_AXES],
+    len: [usize; MOST_AXES],
+}
+
+impl Window {
+    fn nodes(&self) -> usize {
+        self.len.iter().product()
+    }
+
+    /// Where the table of axis `a` is, for so many points.
+    fn table(&self, a: usize, points: usize) -> std::ops::Range<usize> {
+        let start = self.len[..a].iter().sum::<usize>() * points;
+        start..start + self.len[a] * points
+    }
+
+    /// Nodes of the axes between the first and the last.
+    fn inner(&self, dim: usize) -> usize {
+        self.len[1..dim - 1].iter().product()
+    }
+
+    /// Node of axis `a` whose table entry is 1.
+    fn middle(&self, a: usize) -> usize {
+        self.len[a] / 2
+    }
+}
+
+/// A cell and its state.
+#[derive(Debug)]
+struct Spot {
+    cell: Cell,
+    window: Window,
+    /// `s`.
+    scale: f64,
+    /// The factors `q` are kept as logarithms.
+    logs: bool,
+}
+
+impl Spot {
+    /// `E_x` of point `i`; zero before there is a window.
+    fn exponent(&self, geometry: &Geometry<'_>, offsets: &[f64], i: usize) -> f64 {
+        if self.window.len[0] == 0 {
+            return 0.0;
+        }
+        let centre = geometry.centre(&self.window);
+        geometry.point_exponent(&self.cell, &centre, |a| offsets[a * self.cell.len + i])
+    }
+}
+
+/// Some cells, the state of their points, and scratch space.
+#[derive(Debug, Default)]
+struct Chunk<T> {
+    /// Its first point.
+    first: usize,
+    spots: Vec<Spot>,
+    /// `t` of every point: for each cell, its points axis by axis.
+    offsets: Vec<f64>,
+    /// `q` of every point, or its logarithm.
+    factors: Vec<f64>,
+    error: f64,
+    work: Work<T>,
+    exact: Work<f64>,
+}
+
+/// Scratch space for one cell at a time.
+#[derive(Debug, Default)]
+struct Work<T> {
+    /// `Z` of the window.
+    z: Vec<T>,
+    /// `sum_x q_x T_u(x)` of the window.
+    sums: Vec<f64>,
+    /// Tables, one axis after the other, and their exponents.
+    tables: Vec<T>,
+    exponents: Vec<T>,
+    /// A table with a factor for each point.
+    product: Vec<T>,
+    weighted: Vec<T>,
+    /// A row of products over the inner axes.
+    inner: Vec<T>,
+    factors: Vec<T>,
+    out: Vec<T>,
+    scratch: Vec<T>,
+    /// `N_u`, axis by axis.
+    exponent_tables: [Vec<f64>; MOST_AXES],
+    logs: Vec<f64>,
+    zero: Vec<f64>,
+}
+
+/// One cloud on a lattice. See the [module](self).
+pub(crate) struct Separable<'a, T> {
+    lattice: &'a Lattice,
+    cells: &'a Cells,
+    rows: usize,
+    cutoff: f64,
+    chunks: Vec<Chunk<T>>,
+    /// The message of the last pass, and the one that the windows were chosen for.
+    z: Vec<f64>,
+    aimed: Vec<f64>,
+    /// For each chunk: sums and exponents over all nodes.
+    sums: Vec<f64>,
+    tops: Vec<f64>,
+    total: Vec<f64>,
+    top: Vec<f64>,
+    /// The largest entry of each row of nodes of a message.
+    best: Vec<f64>,
+    f: Vec<f64>,
+    passes: usize,
+    refresh: usize,
+    builds: Builds,
+}
+
+/// The same for every cell: what turns points and nodes into numbers.
+#[derive(Clone, Copy)]
+struct Geometry<'a> {
+    lattice: &'a Lattice,
+    dim: usize,
+    /// `2 / eps`.
+    square: f64,
+}
+
+/// A buffer of at least this length.
+fn room<T: Float>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
+    if buffer.len() < len {
+        buffer.resize(len, T::ZERO);
+    }
+    &mut buffer[..len]
+}
+
+impl<'g> Geometry<'g> {
+    fn new(lattice: &'g Lattice) -> Self {
+        Geometry { lattice, dim: lattice.dim(), square: 2.0 / lattice.epsilon() }
+    }
+
+    /// Centre `w` of a window.
+    fn centre(&self, window: &Window) -> [f64; MOST_AXES] {
+        let mut centre = [0.0; MOST_AXES];
+        for (a, c) in centre.iter_mut().enumerate().take(self.dim) {
+            *c = self.lattice.coordinate(a, window.low[a] + window.middle(a));
+        }
+        centre
+    }
+
+    /// `E_x`, where `t(a)` are the offsets of the point.
+    fn point_exponent(
+        &self,
+        cell: &Cell,
+        centre: &[f64; MOST_AXES],
+        t: impl Fn(usize) -> f64,
+    ) -> f64 {
+        let mut sum = 0.0;
+        for a in 0..self.dim {
+            let t = t(a);
+            sum += t * (t + 2.0 * (cell.centre[a] - centre[a]));
+        }
+        -self.square * sum
+    }
+
+    /// Number of node `low + j` in the whole lattice, for the first node of a row along the last axis.
+    fn row_start(&self, window: &Window, row: usize) -> usize {
+        let counts = self.lattice.counts();
+        let (mut index, mut stride, mut rest) = (0, 1, row);
+        for a in (0..self.dim).rev() {
+            if a + 1 == self.dim {
+                index += window.low[a] * stride;
+            } else {
+                index += (window.low[a] + rest % window.len[a]) * stride;
+                rest /= window.len[a];
+            }
+            stride *= counts[a];
+        }
+        index
+    }
+
+    /// Largest exponent of the powers of a cell's points, all axes together.
+    fn power_range(&self, spot: &Spot, half: f64) -> f64 {
+        let nodes: usize = spot.window.len[..self.dim].iter().map(|len| len / 2).sum();
+        2.0 * self.square * half * self.lattice.spacing() * nodes as f64
+    }
+
+    /// Smallest and largest squared distance between a point of a cell and a node of a window.
+    fn distances(&self, cell: &Cell, half: f64, window: &Window) -> [f64; 2] {
+        let (mut near, mut far) = (0.0, 0.0);
+        for a in 0..self.dim {
+            let low = self.lattice.coordinate(a, window.low[a]);
+            let high = self.lattice.coordinate(a, window.low[a] + window.len[a] - 1);
+            let apart = (low - cell.centre[a]).max(cell.centre[a] - high);
+            near += (apart - half).max(0.0).powi(2);
+            let across = (high - cell.centre[a]).max(cell.centre[a] - low);
+            far += (across + half).powi(2);
+        }
+        [near, far]
+    }
+
+    /// Fills the tables of `N_u` for a window, the constant with the first axis.
+    fn load_exponents(&self, cell: &Cell, window: &Window, tables: &mut [Vec<f64>; MOST_AXES]) {
+        for (a, table) in tables.iter_mut().enumerate().take(self.dim) {
+            let constant = if a == 0 { self.lattice.log_norm() } else { 0.0 };
+            table.clear();
+            table.extend((0..window.len[a]).map(|j| {
+                let distance = cell.centre[a] - self.lattice.coordinate(a, window.low[a] + j);
+                constant - self.square * distance * distance
+            }));
+        }
+    }
+
+    /// Sum of the exponents of the outer axes for a row of the window.
+    fn outer_exponent(&self, window: &Window, row: usize, tables: &[Vec<f64>; MOST_AXES]) -> f64 {
+        let (mut sum, mut rest) = (0.0, row);
+        for a in (0..self.dim - 1).rev() {
+            sum += tables[a][rest % window.len[a]];
+            rest /= window.len[a];
+        }
+        sum
+    }
+}
+
+/// Points that are treated together: as many as fill a few cache lines a row.
+fn block<T>() -> usize {
+    512 / size_of::<T>()
+}
+
+impl<T: Float> Work<T> {
+    /// Loads `Z` of a window; returns `s`, or minus infinity if no node of the window has a message.
+    fn load(&mut self, geometry: &Geometry<'_>, cell: &Cell, window: &Window, z: &[f64]) -> f64 {
+        geometry.load_exponents(cell, window, &mut self.exponent_tables);
+        let width = window.len[geometry.dim - 1];
+        let logs = room(&mut self.logs, window.nodes());
+        let mut scale = f64::NEG_INFINITY;
+        for (row, logs) in logs.chunks_exact_mut(width).enumerate() {
+            let start = geometry.row_start(window, row);
+            let outer = geometry.outer_exponent(window, row, &self.exponent_tables);
+            let inner = &self.exponent_tables[geometry.dim - 1];
+            // The first axis carries the constant; where it is also the last, `outer` is zero.
+            for ((l, n), z) in logs.iter_mut().zip(inner).zip(&z[start..]) {
+                *l = outer + n + z;
+                scale = scale.max(*l);
+            }
+        }
+        if scale > f64::NEG_INFINITY {
+            let nodes = window.nodes();
+            if self.zero.len() < nodes {
+                self.zero.resize(nodes, 0.0);
+            }
+            simd::exp_row(logs, &self.zero[..nodes], scale, room(&mut self.z, nodes));
+        }
+        scale
+    }
+
+    /// Adds `factor Z_u sums_u` of a window to the sums over the lattice: mass of the plan.
+    fn add_mass(&self, geometry: &Geometry<'_>, window: &Window, factor: f64, total: &mut [f64]) {
+        let width = window.len[geometry.dim - 1];
+        let nodes = window.nodes();
+        for (row, (z, sums)) in self.z[..nodes]
+            .chunks_exact(width)
+            .zip(self.sums[..nodes].chunks_exact(width))
+            .enumerate()
+        {
+            let start = geometry.row_start(window, row);
+            for ((total, z), sum) in total[start..].iter_mut().zip(z).zip(sums) {
+                *total += factor * z.to_f64() * sum;
+            }
+        }
+    }
+
+    /// Clears the sums of a window.
+    fn clear(&mut self, window: &Window) {
+        room(&mut self.sums, window.nodes()).fill(0.0);
+    }
+
+    /// Fills the tables for points `from..from + len` of a cell, whose offsets are `offsets`; returns
+    /// the padded number of points.
+    fn tabulate(
+        &mut self,
+        geometry: &Geometry<'_>,
+        window: &Window,
+        offsets: &[f64],
+        from: usize,
+        len: usize,
+    ) -> usize {
+        let points = simd::padded(len);
+        let in_cell = offsets.len() / geometry.dim;
+        let step = 2.0 * geometry.square * geometry.lattice.spacing();
+        let total: usize = window.len[..geometry.dim].iter().sum();
+        room(&mut self.tables, total * points);
+        room(&mut self.exponents, points);
+        room(&mut self.scratch, 2 * points);
+        let mut at = 0;
+        for a in 0..geometry.dim {
+            let t = &offsets[a * in_cell + from..a * in_cell + from + len];
+            let exponents = &mut self.exponents[..points];
+            exponents[len..].fill(T::ZERO);
+            for (e, t) in exponents.iter_mut().zip(t) {
+                *e = T::from_f64(step * t);
+            }
+            let size = window.len[a] * points;
+            simd::powers(
+                exponents,
+                window.len[a],
+                window.middle(a),
+                &mut self.tables[at..at + size],
+                &mut self.scratch,
+            );
+            at += size;
+        }
+        points
+    }
+
+    /// `out_x = sum_u T_u(x) Z_u` for the points of the tables.
+    fn gather(&mut self, geometry: &Geometry<'_>, window: &Window, points: usize) {
+        let out = room(&mut self.out, points);
+        out.fill(T::ZERO);
+        let z = &self.z[..window.nodes()];
+        let table = |a: usize| &self.tables[window.table(a, points)];
+        let (last, width) = (geometry.dim - 1, window.len[geometry.dim - 1]);
+        if last == 0 {
+            let one = room(&mut self.inner, points);
+            one.fill(T::from_f64(1.0));
+            simd::gather(z, width, one, table(0), None, out);
+        } else if last == 1 {
+            simd::gather(z, width, table(0), table(1), None, out);
+        } else {
+            let inner = window.inner(geometry.dim);
+            for m in 0..inner {
+                let row = room(&mut self.inner, points);
+                let weight = inner_row(&self.tables, window, geometry.dim, points, m, row);
+                let z = &z[m * width..];
+                simd::gather(z, inner * width, table(0), table(last), Some(weight), out);
+            }
+        }
+    }
+
+    /// `sums_u += sum_x factor_x T_u(x)` for the points of the tables.
+    fn scatter(&mut self, geometry: &Geometry<'_>, window: &Window, points: usize) {
+        let factors = &self.factors[..points];
+        let sums = &mut self.sums[..window.nodes()];
+        let table = |a: usize| &self.tables[window.table(a, points)];
+        let (last, width) = (geometry.dim - 1, window.len[geometry.dim - 1]);
+        if last == 0 {
+            simd::scatter(factors, table(0), points, sums, width);
+            return;
+        }
+        let product = room(&mut self.product, window.len[0] * points);
+        simd::multiply(table(0), factors, product);
+        if last == 1 {
+            simd::scatter(product, table(1), points, sums, width);
+            return;
+        }
+        let inner = window.inner(geometry.dim);
+        for m in 0..inner {
+            let row = room(&mut self.inner, points);
+            let weight = inner_row(&self.tables, window, geometry.dim, points, m, row);
+            let weighted = room(&mut self.weighted, product.len());
+            simd::multiply(product, weight, weighted);
+            simd::scatter(weighted, table(last), points, &mut sums[m * width..], inner * width);
+        }
+    }
+}
+
+/// A factor as it is kept.
+#[derive(Clone, Copy)]
+enum Factor {
+    Plain(f64),
+    Log(f64),
+}
+
+impl<T: Float> Work<T> {
+    /// One half of an iteration for the points of a cell; returns the error of their old factors. See
+    /// [`Separable::half_step`].
+    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
+    fn advance(
+        &mut self,
+        geometry: &Geometry<'_>,
+        spot: &mut Spot,
+        offsets: &[f64],
+        factors: &mut [f64],
+        a: &[f64],
+        z: &[f64],
+        next: &impl Fn(Factor, f64, f64) -> f64,
+        total: &mut [f64],
+    ) -> f64 {
+        let scale = self.load(geometry, &spot.cell, &spot.window, z);
+        let shift = scale - spot.scale;
+        if !spot.logs && shift.abs() > FAR {
+            factors.iter_mut().for_each(|q| *q = q.ln());
+            spot.logs = true;
+        }
+        let (logs, grow) = (spot.logs, shift.exp());
+        // Relative to the largest weight, so that small weights keep their digits in single precision.
+        let top = simd::largest(a).max(1e-280);
+        let per_top = 1.0 / top;
+        let mut error = 0.0;
+        self.clear(&spot.window);
+        for from in (0..factors.len()).step_by(block::<T>()) {
+            let len = block::<T>().min(factors.len() - from);
+            let points = self.tabulate(geometry, &spot.window, offsets, from, len);
+            self.gather(geometry, &spot.window, points);
+            let scaled = room(&mut self.factors, points);
+            scaled[len..].fill(T::ZERO);
+            for (((q, a), s), scaled) in
+                factors[from..from + len].iter_mut().zip(&a[from..]).zip(&self.out).zip(scaled)
+            {
+                let s = s.to_f64();
+                let (old, factor) = if logs {
+                    let log = *q + shift;
+                    (log.exp(), Factor::Log(log))
+                } else {
+                    (*q * grow, Factor::Plain(*q * grow))
+                };
+                error += (old * s - a).abs();
+                *q = next(factor, *a, s);
+                *scaled = T::from_f64(*q * per_top);
+            }
+            self.scatter(geometry, &spot.window, points);
+        }
+        spot.logs = false;
+        spot.scale = scale;
+        self.add_mass(geometry, &spot.window, top, total);
+        error
+    }
+}
+
+impl Work<f64> {
+    /// Adds what the points of a cell, of potential `f`, send to the nodes of a tile: `sums exp(tops)`.
+    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
+    fn tile(
+        &mut self,
+        geometry: &Geometry<'_>,
+        cell: &Cell,
+        tile: &Window,
+        offsets: &[f64],
+        f: &[f64],
+        sums: &mut [f64],
+        tops: &mut [f64],
+    ) {
+        let centre = geometry.centre(tile);
+        let exponents = room(&mut self.logs, cell.len);
+        let mut top = f64::NEG_INFINITY;
+        for (i, (e, f)) in exponents.iter_mut().zip(f).enumerate() {
+            *e = f + geometry.point_exponent(cell, &centre, |a| offsets[a * cell.len + i]);
+            top = top.max(*e);
+        }
+        if self.zero.len() < block::<f64>() {
+            self.zero.resize(block::<f64>(), 0.0);
+        }
+        self.clear(tile);
+        for from in (0..cell.len).step_by(block::<f64>()) {
+            let len = block::<f64>().min(cell.len - from);
+            let points = self.tabulate(geometry, tile, offsets, from, len);
+            let factors = room(&mut self.factors, points);
+            factors[len..].fill(0.0);
+            simd::exp_row(
+                &self.logs[from..from + len],
+                &self.zero[..len],
+                top,
+                &mut factors[..len],
+            );
+            self.scatter(geometry, tile, points);
+        }
+        geometry.load_exponents(cell, tile, &mut self.exponent_tables);
+        let width = tile.len[geometry.dim - 1];
+        for (row, new) in self.sums[..tile.nodes()].chunks_exact(width).enumerate() {
+            let start = geometry.row_start(tile, row);
+            let outer = top + geometry.outer_exponent(tile, row, &self.exponent_tables);
+            let inner = &self.exponent_tables[geometry.dim - 1];
+            for (((sum, most), new), n) in
+                sums[start..].iter_mut().zip(&mut tops[start..]).zip(new).zip(inner)
+            {
+                let log = outer + n;
+                if log > *most {
+                    *sum = *sum * (*most - log).exp() + new;
+                    *most = log;
+                } else {
+                    *sum += new * (log - *most).exp();
+                }
+            }
+        }
+    }
+}
+
+/// Product of the tables of the axes between the first and the last (one or two) at their node `m`.
+fn inner_row<'r, T: Float>(
+    tables: &'r [T],
+    window: &Window,
+    dim: usize,
+    points: usize,
+    m: usize,
+    product: &'r mut [T],
+) -> &'r [T] {
+    let row = |a: usize, j: usize| {
+        let start = window.table(a, points).start + j * points;
+        &tables[start..start + points]
+    };
+    if dim == 3 {
+        row(1, m)
+    } else {
+        simd::multiply(row(1, m / window.len[2]), row(2, m % window.len[2]), product);
+        product
+    }
+}
+
+impl<'a, T: Float> Separable<'a, T> {
+    /// The points, in the coordinates of the lattice and sorted as `cells` says. Nodes that carry less
+    /// than `exp(-cutoff)` of the largest term of every point of a cell are not visited.
+    pub(crate) fn new(
+        points: &Points<'_>,
+        lattice: &'a Lattice,
+        cells: &'a Cells,
+        cutoff: f64,
+    ) -> Self {
+        let (rows, nodes) = (points.len(), lattice.nodes());
+        let count = (rows / ROWS).min(SUMS / nodes).clamp(1, CHUNKS);
+        let share = rows.div_ceil(count);
+        let dim = lattice.dim();
+        let mut chunks: Vec<Chunk<T>> = Vec::new();
+        for cell in &cells.cells {
+            if chunks.last().is_none_or(|chunk| chunk.factors.len() >= share) {
+                chunks.push(Chunk { first: cell.first, ..Chunk::default() });
+            }
+            let chunk = chunks.last_mut().expect("just made");
+            for a in 0..dim {
+                chunk.offsets.extend(
+                    cells.order[cell.first..cell.first + cell.len]
+                        .iter()
+                        .map(|&i| points.coordinate(i as usize, a) - cell.centre[a]),
+                );
+            }
+            chunk.factors.resize(chunk.factors.len() + cell.len, f64::NEG_INFINITY);
+            let cell = Cell { first: cell.first - chunk.first, ..cell.clone() };
+            chunk.spots.push(Spot { cell, window: Window::default(), scale: 0.0, logs: true });
+        }
+        let parts = chunks.len();
+        Separable {
+            lattice,
+            cells,
+            rows,
+            cutoff,
+            chunks,
+            z: vec![0.0; nodes],
+            aimed: Vec::new(),
+            sums: vec![0.0; parts * nodes],
+            tops: vec![0.0; parts * nodes],
+            total: vec![0.0; nodes],
+            top: vec![0.0; nodes],
+            best: Vec::new(),
+            f: vec![0.0; rows],
+            passes: 0,
+            refresh: 0,
+            builds: Builds::default(),
+        }
+    }
+
+    /// Chooses the windows for a message. Returns whether every cell has a node with a message.
+    fn aim(&mut self, z: &[f64]) -> bool {
+        let geometry = Geometry::new(self.lattice);
+        let width = self.lattice.counts()[geometry.dim - 1];
+        // The largest entry of every row of nodes.
+        self.best.clear();
+        self.best.extend(
+            z.chunks_exact(width).map(|row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        );
+        let (best, half) = (&self.best[..], self.cells.half);
+        // Terms are compared at the corners of a cell; between them they may be larger by this.
+        let slack = 0.5 + geometry.dim as f64 * geometry.square * half * half;
+        let cutoff = self.cutoff + slack;
+        let alive = self
+            .chunks
+            .par_iter_mut()
+            .with_max_len(1)
+            .map(|chunk| {
+                let mut alive = true;
+                for spot in &mut chunk.spots {
+                    let range = spot.cell.first..spot.cell.first + spot.cell.len;
+                    let aim = Aim { geometry, z, best, half, cutoff };
+                    let Some(window) = aim.window(&spot.cell, &mut chunk.exact) else {
+                        alive = false;
+                        continue;
+                    };
+                    if window == spot.window {
+                        continue;
+                    }
+                    // The factors are relative to the centre of the window.
+                    let factors = &mut chunk.factors[range.clone()];
+                    let offsets =
+                        &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                    let len = spot.cell.len;
+                    let new = geometry.centre(&window);
+                    for (i, q) in factors.iter_mut().enumerate() {
+                        let log = if spot.logs { *q } else { q.ln() };
+                        let t = |a: usize| offsets[a * len + i];
+                        *q = log - spot.exponent(&geometry, offsets, i)
+                            + geometry.point_exponent(&spot.cell, &new, t);
+                    }
+                    spot.logs = true;
+                    spot.window = window;
+                }
+                alive
+            })
+            .reduce(|| true, |a, b| a && b);
+        self.aimed.clear();
+        self.aimed.extend_from_slice(z);
+        alive
+    }
+
+    /// How far a message is from the one that the windows were chosen for, up to a constant.
+    fn drift(&self, z: &[f64]) -> f64 {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for (z, aimed) in z.iter().zip(&self.aimed) {
+            let moved = z - aimed;
+            // Minus infinity is no message; the difference of two is NaN.
+            if moved.is_finite() {
+                low = low.min(moved);
+                high = high.max(moved);
+            }
+        }
+        high - low
+    }
+
+    /// One pass. The new factor of a point is `next(old factor, a_i, sum_u T_u Z_u)`.
+    fn half_step(
+        &mut self,
+        z: &[f64],
+        a: &[f64],
+        y: &mut [f64],
+        next: impl Fn(Factor, f64, f64) -> f64 + Sync,
+    ) -> Result<f64> {
+        let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
+        self.z.copy_from_slice(z);
+        let z = &self.z[..];
+        self.chunks.par_iter_mut().zip(self.sums.par_chunks_mut(z.len())).with_max_len(1).for_each(
+            |(chunk, sums)| {
+                sums.fill(0.0);
+                chunk.error = 0.0;
+                let Chunk { first, spots, offsets, factors, error, work, exact } = chunk;
+                for spot in spots {
+                    let range = spot.cell.first..spot.cell.first + spot.cell.len;
+                    let a = &a[*first + range.start..*first + range.end];
+                    let offsets = &offsets[range.start * geometry.dim..range.end * geometry.dim];
+                    let factors = &mut factors[range];
+                    // Powers must stay in the range of the numbers.
+                    let range = geometry.power_range(spot, half);
+                    *error += if size_of::<T>() == 8 || range > NARROW {
+                        exact.advance(&geometry, spot, offsets, factors, a, z, &next, sums)
+                    } else {
+                        work.advance(&geometry, spot, offsets, factors, a, z, &next, sums)
+                    };
+                }
+            },
+        );
+        Local.sum(&self.sums, &mut self.total);
+        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
+            *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
+        }
+        if let Some(sum) = self.total.iter().find(|s| !s.is_finite()) {
+            let sum = *sum;
+            return Err(self.breakdown(sum));
+        }
+        self.passes += 1;
+        Ok(self.chunks.iter().map(|chunk| chunk.error).sum())
+    }
+
+    fn breakdown(&self, value: f64) -> Error {
+        let mut factors = self.chunks.iter().flat_map(|chunk| &chunk.factors);
+        let place = factors.position(|q| !q.is_finite()).unwrap_or(0);
+        Error::Breakdown {
+            iteration: 0,
+            row: self.cells.order[place] as usize + 1,
+            value,
+            remedy: if size_of::<T>() == 4 {
+                "use double precision or a larger epsilon"
+            } else {
+                "use a larger epsilon"
+            },
+            cloud: Cloud::X,
+        }
+    }
+
+    /// The message of the potential `f` over the whole lattice.
+    fn whole(&mut self, f: &[f64], y: &mut [f64]) {
+        let geometry = Geometry::new(self.lattice);
+        let tiles = tiles(self.lattice);
+        let half = self.cells.half;
+        // The largest potential of each cell.
+        let summits: Vec<Vec<f64>> = self
+            .chunks
+            .par_iter()
+            .map(|chunk| {
+                let f = &f[chunk.first..];
+                let of = |spot: &Spot| &f[spot.cell.first..spot.cell.first + spot.cell.len];
+                chunk
+                    .spots
+                    .iter()
+                    .map(|spot| of(spot).iter().copied().fold(f64::NEG_INFINITY, f64::max))
+                    .collect()
+            })
+            .collect();
+        // For each tile, what every node has at least.
+        let chunks = &self.chunks;
+        let least: Vec<f64> = tiles
+            .par_iter()
+            .map(|tile| {
+                let spots = chunks.iter().zip(&summits).flat_map(|(c, s)| c.spots.iter().zip(s));
+                spots
+                    .map(|(spot, summit)| {
+                        summit - geometry.square * geometry.distances(&spot.cell, half, tile)[1]
+                    })
+                    .fold(f64::NEG_INFINITY, f64::max)
+            })
+            .collect();
+        let nodes = self.lattice.nodes();
+        self.chunks
+            .par_iter_mut()
+            .zip(self.sums.par_chunks_mut(nodes))
+            .zip(self.tops.par_chunks_mut(nodes))
+            .zip(&summits)
+            .with_max_len(1)
+            .for_each(|(((chunk, sums), tops), summits)| {
+                sums.fill(0.0);
+                tops.fill(f64::NEG_INFINITY);
+                for (spot, summit) in chunk.spots.iter().zip(summits) {
+                    let cell = &spot.cell;
+                    let range = cell.first..cell.first + cell.len;
+                    let f = &f[chunk.first + range.start..chunk.first + range.end];
+                    let offsets =
+                        &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                    for (tile, least) in tiles.iter().zip(&least) {
+                        let nearest = geometry.distances(cell, half, tile)[0];
+                        let most = summit + (cell.len as f64).ln() - geometry.square * nearest;
+                        if most >= least - FAINT {
+                            chunk.exact.tile(&geometry, cell, tile, offsets, f, sums, tops);
+                        }
+                    }
+                }
+            });
+        Local.max(&self.tops, &mut self.top);
+        let top = &self.top[..];
+        self.sums.par_chunks_mut(nodes).zip(self.tops.par_chunks(nodes)).for_each(
+            |(sums, tops)| {
+                for ((sum, most), top) in sums.iter_mut().zip(tops).zip(top) {
+                    if *most > f64::NEG_INFINITY {
+                        *sum *= (most - top).exp();
+                    }
+                }
+            },
+        );
+        Local.sum(&self.sums, &mut self.total);
+        for ((y, sum), top) in y.iter_mut().zip(&self.total).zip(&self.top) {
+            *y = if *top > f64::NEG_INFINITY { top + sum.ln() } else { *top };
+        }
+        if let Some(kept) = self.lattice.kept() {
+            for (y, kept) in y.iter_mut().zip(kept) {
+                if !kept {
+                    *y = f64::NEG_INFINITY;
+                }
+            }
+        }
+    }
+}
+
+/// Largest exponent of a power in single precision.
+const NARROW: f64 = 40.0;
+/// Factors whose scale moves by more than this in one step are kept as logarithms.
+const FAR: f64 = 300.0;
+
+/// The whole lattice, cut into boxes.
+fn tiles(lattice: &Lattice) -> Vec<Window> {
+    let mut tiles = vec![Window { low: [0; MOST_AXES], len: [1; MOST_AXES] }];
+    for (a, &count) in lattice.counts().iter().enumerate() {
+        tiles = tiles
+            .iter()
+            .flat_map(|tile| {
+                (0..count).step_by(TILE).map(move |low| {
+                    let mut tile = *tile;
+                    (tile.low[a], tile.len[a]) = (low, TILE.min(count - low));
+                    tile
+                })
+            })
+            .collect();
+    }
+    tiles
+}
+
+/// How windows are chosen.
+struct Aim<'a> {
+    geometry: Geometry<'a>,
+    z: &'a [f64],
+    best: &'a [f64],
+    half: f64,
+    cutoff: f64,
+}
+
+impl Aim<'_> {
+    /// The smallest box with all nodes within `exp(-cutoff)` of the largest term of some corner.
+    fn window(&self, cell: &Cell, work: &mut Work<f64>) -> Option<Window> {
+        let geometry = &self.geometry;
+        let (dim, counts) = (geometry.dim, geometry.lattice.counts());
+        // Exponents of every node of an axis at the lower and at the upper face of the cell.
+        for (a, table) in work.exponent_tables.iter_mut().enumerate().take(dim) {
+            table.clear();
+            for face in [-self.half, self.half] {
+                table.extend((0..counts[a]).map(|j| {
+                    let away = geometry.lattice.coordinate(a, j) - cell.centre[a];
+                    geometry.square * away * (2.0 * face - away)
+                }));
+            }
+        }
+        let tables = &work.exponent_tables;
+        let corners = 1 << dim;
+        let last = dim - 1;
+        let (faces_low, faces_high) = tables[last].split_at(counts[last]);
+        let summit = |face: &[f64]| face.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let summits = [summit(faces_low), summit(faces_high)];
+        // Exponent of the outer axes of a row, for each corner of them.
+        let outer = |row: usize| {
+            let mut sums = [0.0; 1 << (MOST_AXES - 1)];
+            let mut rest = row;
+            for a in (0..last).rev() {
+                let j = rest % counts[a];
+                rest /= counts[a];
+                for (corner, sum) in sums[..corners / 2].iter_mut().enumerate() {
+                    *sum += tables[a][(corner >> a & 1) * counts[a] + j];
+                }
+            }
+            sums
+        };
+        let mut tops = [f64::NEG_INFINITY; 1 << MOST_AXES];
+        let raise = |row: usize, tops: &mut [f64; 1 << MOST_AXES]| {
+            if self.best[row] == f64::NEG_INFINITY {
+                return;
+            }
+            let outer = outer(row);
+            let z = &self.z[row * counts[last]..(row + 1) * counts[last]];
+            for (face, table) in [faces_low, faces_high].into_iter().enumerate() {
+                for corner in 0..corners / 2 {
+                    let top = &mut tops[face * corners / 2 + corner];
+                    if outer[corner] + self.best[row] + summits[face] <= *top {
+                        continue;
+                    }
+                    for (z, e) in z.iter().zip(table) {
+                        *top = top.max(outer[corner] + z + e);
+                    }
+                }
+            }
+        };
+        // The row nearest to the cell first: most others then need no look.
+        let mut nearest = 0;
+        for (a, &count) in counts.iter().enumerate().take(last) {
+            let step =
+                (cell.centre[a] - geometry.lattice.coordinate(a, 0)) / geometry.lattice.spacing();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a node")]
+            let j = step.round().clamp(0.0, (count - 1) as f64) as usize;
+            nearest = nearest * count + j;
+        }
+        raise(nearest, &mut tops);
+        for row in 0..self.best.len() {
+            raise(row, &mut tops);
+        }
+        let (mut low, mut high) = ([usize::MAX; MOST_AXES], [0; MOST_AXES]);
+        for row in 0..self.best.len() {
+            if self.best[row] == f64::NEG_INFINITY {
+                continue;
+            }
+            let outer = outer(row);
+            let z = &self.z[row * counts[last]..(row + 1) * counts[last]];
+            let (mut first, mut end) = (usize::MAX, 0);
+            for (face, table) in [faces_low, faces_high].into_iter().enumerate() {
+                for corner in 0..corners / 2 {
+                    let least = tops[face * corners / 2 + corner] - self.cutoff;
+                    if outer[corner] + self.best[row] + summits[face] < least {
+                        continue;
+                    }
+                    let enough =
+                        |(_, (z, e)): &(usize, (&f64, &f64))| outer[corner] + **z + **e >= least;
+                    if let Some((j, _)) = z.iter().zip(table).enumerate().find(enough) {
+                        first = first.min(j);
+                        let back = z.iter().zip(table).enumerate().rev().find(enough);
+                        end = end.max(back.map_or(j, |(j, _)| j));
+                    }
+                }
+            }
+            if first == usize::MAX {
+                continue;
+            }
+            let mut rest = row;
+            for a in (0..last).rev() {
+                let j = rest % counts[a];
+                rest /= counts[a];
+                low[a] = low[a].min(j);
+                high[a] = high[a].max(j);
+            }
+            low[last] = low[last].min(first);
+            high[last] = high[last].max(end);
+        }
+        if low[last] == usize::MAX {
+            return None;
+        }
+        let mut window = Window { low: [0; MOST_AXES], len: [1; MOST_AXES] };
+        for a in 0..dim {
+            (window.low[a], window.len[a]) = (low[a], high[a] + 1 - low[a]);
+        }
+        Some(window)
+    }
+}
+
+impl<T: Float> Side for Separable<'_, T> {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn rank(&self) -> usize {
+        self.lattice.nodes()
+    }
+
+    fn needs_rebuild(&mut self, z: &[f64]) -> bool {
+        if self.aimed.is_empty() || self.passes >= self.refresh {
+            return true;
+        }
+        self.drift(z) > DRIFT && !self.aim(z)
+    }
+
+    fn note_absent(&mut self, _: &[f64]) {}
+
+    fn rebuild(&mut self, z: &[f64]) -> Result<()> {
+        let begun = Instant::now();
+        self.refresh = (4 * self.passes).max(FIRST_REFRESH);
+        let alive = self.aim(z);
+        self.builds.count += 1;
+        self.builds.time += begun.elapsed();
+        if alive { Ok(()) } else { Err(self.breakdown(0.0)) }
+    }
+
+    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+        self.half_step(z, a, y, |_, a, s| a / s)
+    }
+
+    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+        self.half_step(z, a, y, |old, a, s| match old {
+            Factor::Plain(old) => old.sqrt() * (a / s).sqrt(),
+            Factor::Log(old) => (0.5 * (old + (a / s).ln())).exp(),
+        })
+    }
+
+    fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
+        if (self.aimed.is_empty() || self.drift(z) > DRIFT) && !self.aim(z) {
+            return Err(self.breakdown(0.0));
+        }
+        let geometry = Geometry::new(self.lattice);
+        let mut rest = out;
+        let shares: Vec<&mut [f64]> = self
+            .chunks
+            .iter()
+            .map(|chunk| rest.split_off_mut(..chunk.factors.len()).expect("rows of all chunks"))
+            .collect();
+        self.chunks.par_iter_mut().zip(shares).with_max_len(1).for_each(|(chunk, out)| {
+            for spot in &chunk.spots {
+                let cell = &spot.cell;
+                let range = cell.first..cell.first + cell.len;
+                let offsets = &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                let out = &mut out[range];
+                let work = &mut chunk.exact;
+                let scale = work.load(&geometry, cell, &spot.window, z);
+                let centre = geometry.centre(&spot.window);
+                for from in (0..cell.len).step_by(block::<f64>()) {
+                    let len = block::<f64>().min(cell.len - from);
+                    let points = work.tabulate(&geometry, &spot.window, offsets, from, len);
+                    work.gather(&geometry, &spot.window, points);
+                    for (i, s) in work.out[..len].iter().enumerate() {
+                        let t = |a: usize| offsets[a * cell.len + from + i];
+                        out[from + i] = scale + geometry.point_exponent(cell, &centre, t) + s.ln();
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn message(&mut self, f: &[f64], y: &mut [f64]) {
+        self.whole(f, y);
+    }
+
+    fn complete(&mut self, y: &mut [f64]) {
+        self.whole_message(y);
+    }
+
+    fn whole_message(&mut self, y: &mut [f64]) -> bool {
+        let begun = Instant::now();
+        let mut f = std::mem::take(&mut self.f);
+        self.potential(&mut f);
+        self.whole(&f, y);
+        self.f = f;
+        self.builds.time += begun.elapsed();
+        true
+    }
+
+    fn set_potential(&mut self, f: &[f64]) {
+        let geometry = Geometry::new(self.lattice);
+        for chunk in &mut self.chunks {
+            for spot in &mut chunk.spots {
+                let range = spot.cell.first..spot.cell.first + spot.cell.len;
+                let f = &f[chunk.first + range.start..chunk.first + range.end];
+                let offsets = &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                for (i, q) in chunk.factors[range].iter_mut().enumerate() {
+                    *q = f[i] + spot.scale + spot.exponent(&geometry, offsets, i);
+                }
+                spot.logs = true;
+            }
+        }
+    }
+
+    fn potential(&self, f: &mut [f64]) {
+        let geometry = Geometry::new(self.lattice);
+        for chunk in &self.chunks {
+            for spot in &chunk.spots {
+                let range = spot.cell.first..spot.cell.first + spot.cell.len;
+                let f = &mut f[chunk.first + range.start..chunk.first + range.end];
+                let offsets = &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                for (i, q) in chunk.factors[range].iter().enumerate() {
+                    let log = if spot.logs { *q } else { q.ln() };
+                    f[i] = log - spot.scale - spot.exponent(&geometry, offsets, i);
+                }
+            }
+        }
+    }
+
+    fn builds(&self) -> Builds {
+        self.builds
+    }
+}
+
+impl<T: Float> Mixed for Separable<'_, T> {
+    fn contract(&mut self, columns: usize, value: &Coordinates<'_>) -> Vec<f64> {
+        let geometry = Geometry::new(self.lattice);
+        let nodes = self.lattice.nodes();
+        let z = &self.z[..];
+        let mut out = vec![0.0; columns * nodes];
+        for (c, out) in out.chunks_exact_mut(nodes).enumerate() {
+            self.chunks
+                .par_iter_mut()
+                .zip(self.sums.par_chunks_mut(nodes))
+                .with_max_len(1)
+                .for_each(|(chunk, sums)| {
+                    sums.fill(0.0);
+                    let mut values = vec![0.0; columns];
+                    for spot in &chunk.spots {
+                        let cell = &spot.cell;
+                        let range = cell.first..cell.first + cell.len;
+                        let factors = &chunk.factors[range.clone()];
+                        let offsets =
+                            &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                        let work = &mut chunk.exact;
+                        let shift = work.load(&geometry, cell, &spot.window, z) - spot.scale;
+                        work.clear(&spot.window);
+                        for from in (0..cell.len).step_by(block::<f64>()) {
+                            let len = block::<f64>().min(cell.len - from);
+                            let points = work.tabulate(&geometry, &spot.window, offsets, from, len);
+                            let scaled = room(&mut work.factors, points);
+                            scaled[len..].fill(0.0);
+                            for (i, scaled) in scaled[..len].iter_mut().enumerate() {
+                                let q = factors[from + i];
+                                let log = if spot.logs { q } else { q.ln() };
+                                value(chunk.first + cell.first + from + i, &mut values);
+                                *scaled = (log + shift).exp() * values[c];
+                            }
+                            work.scatter(&geometry, &spot.window, points);
+                        }
+                        work.add_mass(&geometry, &spot.window, 1.0, sums);
+                    }
+                });
+            Local.sum(&self.sums, out);
+        }
+        out
+    }
+
+    fn reference(&self) -> &[f64] {
+        &self.z
+    }
+
+    fn stride(&self) -> usize {
+        self.lattice.nodes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use rand_distr::{Distribution, StandardNormal};
+
+    use super::*;
+    use crate::features::{LatticeMap, Mapped};
+    use crate::kernel::{Factored, FactoredSelf, Kernel, SelfKernel, Stored};
+
+    fn cloud(n: usize, dim: usize, shift: f64, seed: u64) -> Points<'static> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let values: Vec<f64> = (0..n * dim)
+            .map(|_| {
+                let z: f64 = StandardNormal.sample(&mut rng);
+                0.4 * z + shift
+            })
+            .collect();
+        Points::new(values, dim).unwrap()
+    }
+
+    fn lattice(x: &Points<'_>, y: &Points<'_>, epsilon: f64, ratio: f64) -> Lattice {
+        let ends = |a: usize| {
+            let all = |p: &Points<'_>| -> [f64; 2] {
+                let v: Vec<f64> = (0..p.len()).map(|i| p.coordinate(i, a)).collect();
+                [
+                    v.iter().copied().fold(f64::INFINITY, f64::min),
+                    v.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                ]
+            };
+            let (x, y) = (all(x), all(y));
+            [0.5 * (x[0] + y[0]), 0.5 * (x[1] + y[1])]
+        };
+        let low: Vec<f64> = (0..x.dim()).map(|a| ends(a)[0]).collect();
+        let high: Vec<f64> = (0..x.dim()).map(|a| ends(a)[1]).collect();
+        Lattice::covering(&low, &high, epsilon, ratio, 1e7).unwrap()
+    }
+
+    fn check<T: Float>(cutoff: f64, tolerance: f64) {
+        for (dim, n, m, epsilon, shift) in [
+            (1, 400, 300, 0.05, 0.3),
+            (1, 50, 60, 1e-3, 1.5),
+            (2, 700, 500, 0.2, 0.2),
+            (2, 300, 200, 0.02, 0.6),
+            (3, 300, 400, 0.3, 0.1),
+            (3, 100, 90, 0.1, 0.5),
+            (4, 120, 100, 1.0, 0.2),
+        ] {
+            let (x, y) = (cloud(n, dim, 0.0, 1), cloud(m, dim, shift, 2));
+            let lattice = lattice(&x, &y, epsilon, 0.05);
+            let map = LatticeMap::new(&lattice);
+            let (cx, cy) = (Cells::new(&x, &lattice), Cells::new(&y, &lattice));
+            let (a, b) = (vec![1.0 / n as f64; n], vec![1.0 / m as f64; m]);
+            let start: Vec<f64> = a.iter().map(|a: &f64| a.ln()).collect();
+            let side =
+                |p: &Points<'static>| Stored::<f64>::new(Box::new(Mapped::new(&map, p.clone())));
+            let mut stored = Factored::new(side(&x), side(&y));
+            let mut separable = Factored::new(
+                Separable::<T>::new(&x, &lattice, &cx, cutoff),
+                Separable::<T>::new(&y, &lattice, &cy, cutoff),
+            );
+            stored.start(&start).unwrap();
+            separable.start(&start).unwrap();
+            stored.update_y(&b).unwrap();
+            separable.update_y(&b).unwrap();
+            for iteration in 0..30 {
+                stored.update_x(&a).unwrap();
+                separable.update_x(&a).unwrap();
+                let e = stored.update_y(&b).unwrap();
+                let other = separable.update_y(&b).unwrap();
+                assert!(
+                    (e - other).abs() <= 10.0 * tolerance,
+                    "{dim} {epsilon}: {iteration}: {e} {other}"
+                );
+                let (mut f, mut g) = (vec![0.0; n], vec![0.0; m]);
+                stored.potentials(&mut f, &mut g);
+                let (mut fs, mut gs) = (vec![0.0; n], vec![0.0; m]);
+                separable.potentials(&mut fs, &mut gs);
+                for (exact, found) in
+                    f.iter().zip(cx.unsorted(&fs)).chain(g.iter().zip(cy.unsorted(&gs)))
+                {
+                    assert!(
+                        (exact - found).abs() <= tolerance * exact.abs().max(1.0),
+                        "{dim} {epsilon} {iteration}: {exact} {found}"
+                    );
+                }
+            }
+            let [ma, mb] = stored.marginals(&a, &b).unwrap();
+            let [sa, sb] = separable.marginals(&a, &b).unwrap();
+            assert!((ma.error - sa.error).abs() <= 10.0 * tolerance);
+            assert!((mb.error - sb.error).abs() <= 10.0 * tolerance);
+
+            let mut stored = FactoredSelf::new(side(&x));
+            let mut separable = FactoredSelf::new(Separable::<T>::new(&x, &lattice, &cx, cutoff));
+            stored.start(&start).unwrap();
+            separable.start(&start).unwrap();
+            for _ in 0..10 {
+                stored.update(&a).unwrap();
+                separable.update(&a).unwrap();
+            }
+            let (mut f, mut fs) = (vec![0.0; n], vec![0.0; n]);
+            stored.potential(&mut f);
+            separable.potential(&mut fs);
+            for (exact, found) in f.iter().zip(cx.unsorted(&fs)) {
+                assert!((exact - found).abs() <= tolerance * exact.abs().max(1.0));
+            }
+        }
+    }
+
+    #[test]
+    fn the_separable_lattice_is_the_stored_lattice_in_double_precision() {
+        check::<f64>(40.0, 1e-12);
+    }
+
+    #[test]
+    fn the_separable_lattice_is_the_stored_lattice_in_single_precision() {
+        check::<f32>(18.0, 2e-5);
+    }
+
+    #[test]
+    fn whole_messages_are_those_of_the_stored_lattice() {
+        for (dim, epsilon, shift) in [(1, 1e-4, 3.0), (2, 0.01, 1.0), (3, 0.2, 0.3)] {
+            let (x, y) = (cloud(200, dim, 0.0, 3), cloud(200, dim, shift, 4));
+            let lattice = lattice(&x, &y, epsilon, 0.1);
+            let map = LatticeMap::new(&lattice);
+            let cells = Cells::new(&x, &lattice);
+            let f: Vec<f64> = (0..200).map(|i| f64::from(i).sin() * 3.0 / epsilon.sqrt()).collect();
+            let mut stored = Stored::<f64>::new(Box::new(Mapped::new(&map, x.clone())));
+            let mut separable = Separable::<f32>::new(&x, &lattice, &cells, 20.0);
+            let (mut y, mut other) = (vec![0.0; map_rank(&lattice)], vec![0.0; lattice.nodes()]);
+            stored.message(&f, &mut y);
+            separable.message(&cells.sorted(&f), &mut other);
+            for (exact, found) in y.iter().zip(&other) {
+                assert!((exact - found).abs() <= 1e-11 * exact.abs().max(1.0), "{exact} {found}");
+            }
+        }
+    }
+
+    fn map_rank(lattice: &Lattice) -> usize {
+        lattice.rank()
+    }
+}

@@ -1,0 +1,1105 @@
+//! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::auto;
+use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
+use crate::error::{Cloud, Error, Result, Shape};
+use crate::features::{
+    ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean,
+};
+use crate::frame::Frame;
+use crate::gauge::Gauge;
+use crate::kernel::{
+    Builds, Cells, CostMatrix, CostRows, Exact, ExactSelf, ExactSide, Factored, FactoredSelf,
+    FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, Recomputed, SelfKernel, Separable,
+    Side, Stored,
+};
+use crate::measure::{Measure, Points};
+use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
+use crate::simd::{self, Float};
+use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
+use crate::solution::{Kernels, PAIRS_LIMIT, Solution, Times, Used};
+use crate::stage::{Axes, Part, Placement, Stage};
+use crate::thinned;
+
+/// The kernel, once the options have met the data.
+#[derive(Debug)]
+enum Ground<'p> {
+    /// The squared Euclidean cost, a stage for each term.
+    Euclidean {
+        stages: [Option<Stage>; 3],
+        used: Used,
+    },
+    Matrix(&'p CostMatrix<'p>),
+    /// For features of the squared Euclidean cost, `frame` is where to take that cost.
+    Maps {
+        maps: [Arc<dyn FeatureMap>; 2],
+        shared: bool,
+        used: Used,
+        frame: Option<Frame>,
+    },
+    Explicit(&'p FeatureMatrix<'p>, &'p FeatureMatrix<'p>),
+}
+
+/// Which terms will be solved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Terms {
+    Cross,
+    All,
+}
+
+impl Terms {
+    fn list(self) -> &'static [Term] {
+        match self {
+            Terms::Cross => &[Term::Cross],
+            Terms::All => &[Term::Cross, Term::SelfX, Term::SelfY],
+        }
+    }
+}
+
+/// The two clouds of a term.
+fn clouds(term: Term) -> [Cloud; 2] {
+    match term {
+        Term::Cross => [Cloud::X, Cloud::Y],
+        Term::SelfX => [Cloud::X, Cloud::X],
+        Term::SelfY => [Cloud::Y, Cloud::Y],
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Storage {
+    Factored,
+    Separable,
+    Dense,
+    Online,
+}
+
+pub(crate) struct Problem<'p> {
+    mu: &'p Measure<'p>,
+    nu: &'p Measure<'p>,
+    options: &'p Options<'p>,
+    ground: Ground<'p>,
+    storage: Storage,
+    reason: Option<String>,
+    /// What the error of the value is expected to be, where that is not bounded.
+    estimate: Option<f64>,
+    begun: Instant,
+    /// The time that it took to get here.
+    prepared: Duration,
+}
+
+/// Random features, where nobody says how many.
+pub(crate) const DEFAULT_RANK: usize = 1000;
+/// Nodes of a lattice for clouds of so many points at most: with more, all pairs are quicker.
+pub(crate) fn most_nodes(points: usize) -> f64 {
+    (1000.0 * points as f64).clamp(1e4, 4e6)
+}
+
+/// Nodes that a lattice may have, if the options say so; an automatic choice goes by accuracy.
+fn lattice_rank(options: &Options<'_>) -> Option<usize> {
+    options.rank.filter(|_| !matches!(options.method, Method::Auto))
+}
+
+/// What stands between the clouds, of the squared Euclidean cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Pick {
+    Exact,
+    Random { draw: Draw, rank: usize },
+    Lattice { stored: bool },
+}
+
+impl<'p> Problem<'p> {
+    pub(crate) fn new(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        terms: Terms,
+    ) -> Result<Self> {
+        let begun = Instant::now();
+        let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
+        // Of the largest problem to be solved.
+        let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
+        let (mut reason, mut estimate) = (None, None);
+        let rank = options.rank.unwrap_or(DEFAULT_RANK);
+        let (storage, ground) = match &options.method {
+            Method::Auto => {
+                let stages = gauged(mu, nu, options, terms)?;
+                let list: Vec<auto::TermStage<'_>> = terms
+                    .list()
+                    .iter()
+                    .map(|&term| auto::TermStage {
+                        stage: stages[term as usize].as_ref().expect("of every term"),
+                        clouds: clouds(term),
+                        measures: clouds(term).map(|c| if c == Cloud::X { mu } else { nu }),
+                    })
+                    .collect();
+                let choice = auto::choose(&list, options, || {
+                    Ok(match terms {
+                        Terms::Cross => None,
+                        Terms::All => Some(common(Term::Cross, mu, nu, options)?),
+                    })
+                })?;
+                reason = Some(choice.reason);
+                estimate = choice.estimate;
+                let storage = match choice.pick {
+                    Pick::Exact => Storage::Online,
+                    Pick::Random { .. } => Storage::Factored,
+                    Pick::Lattice { .. } => Storage::Separable,
+                };
+                (storage, furnish(choice.pick, stages, storage, mu, nu, options, terms)?)
+            }
+            Method::Dense(cost) => {
+                check_memory(Storage::Dense, pairs, options)?;
+                (Storage::Dense, cost_ground(cost, Storage::Dense, mu, nu, options, terms)?)
+            }
+            Method::Online(cost) => {
+                (Storage::Online, cost_ground(cost, Storage::Online, mu, nu, options, terms)?)
+            }
+            Method::Factored(features) => {
+                let separable =
+                    matches!(features, Features::Gaussian(Anchors::Lattice { stored: false }));
+                let storage = if separable { Storage::Separable } else { Storage::Factored };
+                if !matches!(features, Features::Gaussian(Anchors::Lattice { .. })) {
+                    let numbers = (n + m) * features.rank(mu.dim(), rank) as f64;
+                    check_memory(storage, numbers, options)?;
+                }
+                (storage, feature_ground(features, storage, mu, nu, options, terms)?)
+            }
+        };
+        if let Ground::Maps { frame: Some(frame), .. } = &ground {
+            // They need potentials too.
+            for outside in [mu.outside(), nu.outside()].into_iter().flatten() {
+                frame.check_extent(outside)?;
+            }
+        }
+        if let Ground::Maps { maps, .. } = &ground {
+            for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
+                maps[cloud as usize]
+                    .check(measure.points())
+                    .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
+            }
+        }
+        let prepared = begun.elapsed();
+        Ok(Problem { mu, nu, options, ground, storage, reason, estimate, begun, prepared })
+    }
+
+    /// Whether the kernel is defined on each cloud alone.
+    pub(crate) fn check_shared(&self) -> Result<()> {
+        match self.ground {
+            Ground::Matrix(_) => Err(Error::NoSelfTerms {
+                given: "a cost matrix",
+                remedy: "solve the three terms with a matrix each",
+            }),
+            Ground::Maps { shared: false, .. } => Err(Error::NoSelfTerms {
+                given: "a pair of feature maps",
+                remedy: "use one map for both clouds",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn measure(&self, cloud: Cloud) -> &'p Measure<'p> {
+        match cloud {
+            Cloud::X => self.mu,
+            Cloud::Y => self.nu,
+        }
+    }
+
+    /// Whether the terms of a divergence have one kernel or an approximation of it each.
+    pub(crate) fn kernels(&self) -> Kernels {
+        match (&self.ground, self.storage) {
+            (Ground::Euclidean { .. }, Storage::Dense | Storage::Online) => Kernels::Exact,
+            (Ground::Euclidean { used: Used::Lattice, .. }, _) => Kernels::PerTerm,
+            _ => Kernels::Shared,
+        }
+    }
+
+    fn stage(&self, term: Term) -> Option<&Stage> {
+        match &self.ground {
+            Ground::Euclidean { stages, .. } => stages[term as usize].as_ref(),
+            _ => None,
+        }
+    }
+
+    fn points(&self, cloud: Cloud, part: Part) -> Points<'_> {
+        let measure = self.measure(cloud);
+        match part {
+            Part::Support => measure.support().points.borrowed(),
+            Part::Outside => measure.outside().expect("points outside the support").borrowed(),
+        }
+    }
+
+    /// Number of features, or of columns for exact kernels.
+    fn rank(&self, term: Term) -> usize {
+        let [_, columns] = clouds(term);
+        let columns = self.measure(columns).support().len();
+        if matches!(self.storage, Storage::Dense | Storage::Online) {
+            return columns;
+        }
+        match &self.ground {
+            Ground::Maps { maps, .. } => maps[0].rank(),
+            Ground::Explicit(xi, _) => xi.rank(),
+            Ground::Euclidean { .. } => match self.stage(term).map(|stage| &stage.features) {
+                Some(Placement::Map(map)) => map.rank(),
+                Some(Placement::Lattice(lattice)) => lattice.rank(),
+                _ => columns,
+            },
+            Ground::Matrix(_) => columns,
+        }
+    }
+
+    fn used(&self) -> Used {
+        match (self.storage, &self.ground) {
+            (Storage::Dense, _) => Used::Dense,
+            (Storage::Online, _) => Used::Online,
+            (_, Ground::Maps { used, .. } | Ground::Euclidean { used, .. }) => *used,
+            _ => Used::Explicit,
+        }
+    }
+
+    /// Features of some points of a cloud.
+    fn features(&self, term: Term, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
+        match &self.ground {
+            Ground::Maps { maps, .. } => {
+                let map = &*maps[cloud as usize];
+                Box::new(Mapped::new(map, self.points(cloud, part)))
+            }
+            Ground::Explicit(xi, zeta) => {
+                let matrix = if cloud == Cloud::X { *xi } else { *zeta };
+                match self.measure(cloud).indices(part == Part::Support) {
+                    None => Box::new(matrix),
+                    Some(indices) => Box::new(matrix.select(indices)),
+                }
+            }
+            Ground::Euclidean { .. } => {
+                let stage = self.stage(term).expect("a term that is solved");
+                let Placement::Map(map) = &stage.features else {
+                    unreachable!("an exact cost has no features, a lattice does not store them")
+                };
+                Box::new(Mapped::new(&**map, stage.points(cloud, part).borrowed()))
+            }
+            Ground::Matrix(_) => unreachable!("a cost matrix has no features"),
+        }
+    }
+
+    /// The kernel of some points of one cloud over the support of another, entry by entry.
+    fn entries(
+        &self,
+        term: Term,
+        rows: Cloud,
+        part: Part,
+        columns: Cloud,
+    ) -> Box<dyn LogRows + '_> {
+        match &self.ground {
+            Ground::Euclidean { stages, .. } => {
+                let stage = stages[term as usize].as_ref().expect("a term that is solved");
+                if let Placement::Exact = stage.features {
+                    let (rows, columns) =
+                        (stage.points(rows, part), stage.points(columns, Part::Support));
+                    let frame = Frame::unit(rows.dim());
+                    let epsilon = stage.gauge.epsilon();
+                    return Box::new(SquaredEuclidean::new(
+                        &frame,
+                        epsilon,
+                        rows.borrowed(),
+                        columns,
+                    ));
+                }
+            }
+            Ground::Matrix(cost) => {
+                let of = |cloud: Cloud, part: Part| {
+                    let measure = self.measure(cloud);
+                    match measure.indices(part == Part::Support) {
+                        None => (0..measure.weights().len()).collect(),
+                        Some(indices) => indices.to_vec(),
+                    }
+                };
+                let transposed = rows == Cloud::Y;
+                let (rows, columns) = (of(rows, part), of(columns, Part::Support));
+                let epsilon = self.options.epsilon;
+                return Box::new(CostRows::new(cost, rows, columns, transposed, epsilon));
+            }
+            _ => {}
+        }
+        Box::new(FeatureCost::new(
+            self.features(term, rows, part),
+            self.features(term, columns, Part::Support),
+        ))
+    }
+
+    /// What the coordinates of a term add to potentials, costs and values.
+    fn offsets(&self, term: Term, cloud: Cloud, part: Part) -> Option<&[f64]> {
+        self.stage(term)?.offsets(cloud, part)
+    }
+
+    /// The same for all pairs.
+    fn constant(&self, term: Term) -> f64 {
+        match &self.ground {
+            Ground::Matrix(cost) => cost.least(),
+            Ground::Euclidean { .. } => self.stage(term).map_or(0.0, |s| s.gauge.constant()),
+            _ => 0.0,
+        }
+    }
+
+    /// What the coordinates add to the cost of a plan with these marginals, but for the constant.
+    fn moved(&self, term: Term, marginals: [&[f64]; 2]) -> f64 {
+        let of = |(cloud, marginal): (Cloud, &[f64])| {
+            self.offsets(term, cloud, Part::Support).map_or(0.0, |p| dot(p, marginal))
+        };
+        clouds(term).into_iter().zip(marginals).map(of).sum()
+    }
+
+    /// What the coordinates add to the value.
+    fn offset(&self, term: Term) -> f64 {
+        let weights = clouds(term).map(|cloud| self.measure(cloud).support().weights);
+        self.moved(term, weights) + self.constant(term)
+    }
+
+    pub(crate) fn solve(
+        &self,
+        term: Term,
+        start: Option<&[f64]>,
+        observer: &mut dyn Observer,
+    ) -> Result<Solution> {
+        let begun = Instant::now();
+        let [x, y] = clouds(term);
+        let epsilon = self.options.epsilon;
+        let mu = self.measure(x);
+        let start = match start {
+            // u = a: the plan of a constant cost.
+            None => mu.support().weights.iter().map(|a| a.ln()).collect(),
+            Some(potential) if potential.len() == mu.weights().len() => {
+                let mut f = mu.gather(potential).into_owned();
+                if let Some(offsets) = self.offsets(term, x, Part::Support) {
+                    f.iter_mut().zip(offsets).for_each(|(f, p)| *f -= p);
+                }
+                f.iter_mut().for_each(|f| *f /= epsilon);
+                f
+            }
+            Some(potential) => {
+                return Err(Error::Shape {
+                    what: "the potential to start from",
+                    expected: Shape { rows: mu.weights().len(), columns: 1 },
+                    got: Shape { rows: potential.len(), columns: 1 },
+                });
+            }
+        };
+        let mut task = Task {
+            term,
+            x,
+            y,
+            start,
+            run: Run {
+                term,
+                epsilon,
+                offset: self.offset(term),
+                tolerance: self.options.tolerance,
+                max_iterations: self.options.max_iterations,
+                // All terms together; each does at least one iteration.
+                time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
+                leave_out: 0.0,
+            },
+        };
+        let rows = || self.entries(term, x, Part::Support, y);
+        let solved = match (self.storage, self.options.precision) {
+            (Storage::Factored, Precision::F32) => self.factored::<f32>(&task, observer),
+            (Storage::Factored, Precision::F64) => self.factored::<f64>(&task, observer),
+            (Storage::Separable, Precision::F32) => self.separable::<f32>(&mut task, observer),
+            (Storage::Separable, Precision::F64) => self.separable::<f64>(&mut task, observer),
+            (Storage::Dense, Precision::F32) => {
+                self.exact(&task, Stored::<f32>::new(rows()), observer)
+            }
+            (Storage::Dense, Precision::F64) => {
+                self.exact(&task, Stored::<f64>::new(rows()), observer)
+            }
+            (Storage::Online, _) => self.exact(&task, Recomputed::new(rows()), observer),
+        }
+        .map_err(|error| self.in_user_rows(error, x, y))?;
+        let solution = self.finish(&task, solved, begun);
+        check_finite(&solution)?;
+        Ok(solution)
+    }
+
+    /// The solution of the user's problem, out of that in the coordinates of the term.
+    fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> Solution {
+        let Solved { outcome, builds, transport_cost, bound, rank, outside, .. } = solved;
+        let (term, x, y) = (task.term, task.x, task.y);
+        let epsilon = self.options.epsilon;
+        let (mu, nu) = (self.measure(x), self.measure(y));
+        let (a, b) = (mu.support().weights, nu.support().weights);
+        let constant = self.constant(term);
+        let offset = task.run.offset;
+        let kl =
+            |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
+        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset;
+        let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + offset;
+        // Of the marginals that the plan has.
+        let transport_cost = transport_cost
+            .map(|cost| cost + self.moved(term, [&outcome.x.sums, &outcome.y.sums]) + constant);
+        let to_user = |cloud: Cloud, part: Part, f: &mut Vec<f64>, constant: f64| {
+            f.iter_mut().for_each(|f| *f = epsilon * *f + constant);
+            if let (false, Some(p)) = (f.is_empty(), self.offsets(term, cloud, part)) {
+                f.iter_mut().zip(p).for_each(|(f, p)| *f += p);
+            }
+        };
+        let [mut outside_x, mut outside_y] = outside;
+        let Outcome { mut f, mut g, .. } = outcome;
+        if self.measure(x).outside().is_some() {
+            to_user(x, Part::Outside, &mut outside_x, 0.0);
+        }
+        if self.measure(y).outside().is_some() {
+            to_user(y, Part::Outside, &mut outside_y, constant);
+        }
+        to_user(x, Part::Support, &mut f, 0.0);
+        to_user(y, Part::Support, &mut g, constant);
+        Solution {
+            value,
+            value_kl,
+            transport_cost,
+            epsilon,
+            potential_x: mu.scatter(f, &outside_x),
+            potential_y: nu.scatter(g, &outside_y),
+            marginal_error_x: outcome.x.error,
+            marginal_error_y: outcome.y.error,
+            iterations: outcome.iterations,
+            stop: outcome.stop,
+            rank,
+            method: self.used(),
+            reason: self.reason.clone(),
+            bound,
+            estimate: self.estimate,
+            builds: builds.count,
+            times: Times {
+                features: if term == Term::Cross {
+                    self.prepared + builds.time
+                } else {
+                    builds.time
+                },
+                solve: begun.elapsed().saturating_sub(builds.time),
+            },
+            weights_x: mu.weights().to_vec(),
+            weights_y: nu.weights().to_vec(),
+        }
+    }
+
+    /// Kernels count the points of the support.
+    fn in_user_rows(&self, error: Error, x: Cloud, y: Cloud) -> Error {
+        match error {
+            Error::Breakdown { iteration, cloud, row, value, remedy } => {
+                let cloud = if cloud == Cloud::X { x } else { y };
+                let row = match self.measure(cloud).indices(true) {
+                    None => row,
+                    Some(indices) => indices[row - 1] + 1,
+                };
+                Error::Breakdown { iteration, cloud, row, value, remedy }
+            }
+            other => other,
+        }
+    }
+
+    fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
+        let side = |cloud| Stored::<T>::new(self.features(task.term, cloud, Part::Support));
+        let (a, b) = self.weights(task);
+        let (outcome, mut moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self()
+        {
+            let mut kernel = FactoredSelf::new(side(task.x));
+            let outcome = task.solve_self(&mut kernel, a, observer)?;
+            let builds = SelfKernel::builds(&kernel);
+            (outcome, Box::new(kernel), builds)
+        } else {
+            let mut kernel = Factored::new(side(task.x), side(task.y));
+            let outcome = task.solve(&mut kernel, a, b, observer)?;
+            let builds = Kernel::builds(&kernel);
+            (outcome, Box::new(kernel), builds)
+        };
+        // Of the plan of mass 1, as everything else.
+        let mass = task.mass(&outcome);
+        let transport_cost = if let Ground::Maps { frame: Some(frame), .. } = &self.ground {
+            let (x, y) = (self.points(task.x, Part::Support), self.points(task.y, Part::Support));
+            let squared = moments.squared_distance(
+                frame.dim(),
+                &|i, out| frame.copy_coordinates(&x, i, 0, out),
+                &|j, out| frame.copy_coordinates(&y, j, 0, out),
+            );
+            Some(frame.cost_to_user(squared / mass)?)
+        } else if let Some(stage) = self.stage(task.term) {
+            let points = |cloud| stage.points(cloud, Part::Support);
+            let (x, y) = (points(task.x), points(task.y));
+            let squared = moments.squared_distance(
+                x.dim(),
+                &|i, out| x.copy_coordinates(i, 0, out),
+                &|j, out| y.copy_coordinates(j, 0, out),
+            );
+            Some(stage.gauge.to_user(squared / mass))
+        } else {
+            drop(moments);
+            self.cost_over_pairs(task, &outcome)
+        };
+        let bound = match self.stage(task.term) {
+            Some(Stage { lattice: Some(lattice), .. }) => {
+                Some(value_bound(self.options.epsilon, lattice.ratio()))
+            }
+            _ => None,
+        };
+        let rank = self.rank(task.term);
+        let outside = self.extended(task, &outcome);
+        Ok(Solved { outcome, builds, transport_cost, bound, rank, outside, worth: None })
+    }
+
+    /// The weights of the two supports of a task.
+    fn weights(&self, task: &Task) -> (&'p [f64], &'p [f64]) {
+        (self.measure(task.x).support().weights, self.measure(task.y).support().weights)
+    }
+
+    /// On a lattice, by its product structure; finer ones until the bound is as asked for.
+    fn separable<T: Float>(&self, task: &mut Task, observer: &mut dyn Observer) -> Result<Solved> {
+        let stage = self.stage(task.term).expect("lattices are for squared Euclidean costs");
+        let Placement::Lattice(lattice) = &stage.features else {
+            unreachable!("only lattices are separable")
+        };
+        let (a, b) = self.weights(task);
+        let epsilon = self.options.epsilon;
+        let (mut refined, mut thinned): (Option<Lattice>, bool) = (None, false);
+        let (mut iterations, mut builds) = (0, Builds::default());
+        loop {
+            let lattice = refined.as_ref().unwrap_or(lattice);
+            let mut solved = self.on_lattice::<T>(task, stage, lattice, observer)?;
+            iterations += solved.outcome.iterations;
+            builds = builds + solved.builds;
+            let kl = |f: &[f64], a: &[f64]| -> f64 {
+                f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum()
+            };
+            let outcome = &solved.outcome;
+            let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + task.run.offset;
+            let wanted = self.options.accuracy * value_kl.abs();
+            let good = solved.bound.is_some_and(|bound| bound <= wanted);
+            // Below the rounding of the kernel no lattice is finer.
+            let finest = lattice.ratio() <= 1e-11;
+            let ended = outcome.stop != Stop::Converged;
+            let finer = if good || finest || ended {
+                None
+            } else if let Some(rank) = lattice_rank(self.options) {
+                // The plan knows better which nodes it needs.
+                let once = std::mem::replace(&mut thinned, true);
+                match solved.worth.take() {
+                    Some(worth) if !once => Some(thinned::thin(&lattice.whole(), &worth, rank)),
+                    _ => None,
+                }
+            } else {
+                let ratio = (0.5 * auto::ratio_for(wanted, epsilon)).min(0.5 * lattice.ratio());
+                let [low, high] = stage.midpoints(task.x, task.y);
+                let most = most_nodes(a.len() + b.len());
+                Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, most)
+            };
+            let Some(finer) = finer else {
+                solved.outcome.iterations = iterations;
+                solved.builds = builds;
+                return Ok(solved);
+            };
+            task.start.clone_from(&solved.outcome.f);
+            task.run.max_iterations =
+                (self.options.max_iterations - iterations.min(self.options.max_iterations)).max(1);
+            refined = Some(finer);
+        }
+    }
+
+    fn on_lattice<T: Float>(
+        &self,
+        task: &mut Task,
+        stage: &Stage,
+        lattice: &Lattice,
+        observer: &mut dyn Observer,
+    ) -> Result<Solved> {
+        // Nodes that are cut off carry a hundredth of the error; a tenth is noticed.
+        let cutoff = (9.0 - lattice.ratio().ln()).clamp(12.0, T::CUTOFF);
+        task.run.leave_out = (0.1 * lattice.ratio()).max(T::ROUNDING);
+        let points = |cloud| stage.points(cloud, Part::Support);
+        let (x, y) = (points(task.x), points(task.y));
+        let (a, b) = self.weights(task);
+        let cells_x = Cells::new(x, lattice);
+        let start = cells_x.sorted(&task.start);
+        let sorted_a = cells_x.sorted(a);
+        let side_x = Separable::<T>::new(x, lattice, &cells_x, cutoff);
+        let of_x: &(dyn Fn(usize, &mut [f64]) + Sync) =
+            &|i, out| x.copy_coordinates(cells_x.order[i] as usize, 0, out);
+        let in_order = |error, cells_y: &Cells| match error {
+            Error::Breakdown { iteration, cloud, row, value, remedy } => {
+                let cells = if cloud == Cloud::X { &cells_x } else { cells_y };
+                let row = cells.order[row - 1] as usize + 1;
+                Error::Breakdown { iteration, cloud, row, value, remedy }
+            }
+            other => other,
+        };
+        let sub = |start| Task { start, ..*task };
+        let (mut outcome, squared, builds);
+        let (mut worth, mut dropped) = (None, 0.0);
+        let all = lattice.whole();
+        // What the nodes that were dropped would change, by one exact half-step with them.
+        let mut with_all = |outcome: &Outcome, cells_y: &Cells, b: &[f64]| -> Result<()> {
+            if lattice.kept().is_none() {
+                return Ok(());
+            }
+            let (mut message, mut back) = (vec![0.0; all.nodes()], vec![0.0; all.nodes()]);
+            let mut sums = vec![0.0; b.len()];
+            Separable::<f64>::new(x, &all, &cells_x, f64::CUTOFF).message(&outcome.f, &mut message);
+            let mut side = Separable::<f64>::new(y, &all, cells_y, f64::CUTOFF);
+            side.message(&outcome.g, &mut back);
+            side.log_apply(&message, &mut sums)?;
+            for ((s, g), b) in sums.iter().zip(&outcome.g).zip(b) {
+                dropped += b * (g + s - b.ln());
+            }
+            for (m, back) in message.iter_mut().zip(back) {
+                *m += back;
+            }
+            worth = Some(message);
+            Ok(())
+        };
+        if task.is_self() {
+            let mut kernel = FactoredSelf::new(side_x);
+            outcome = sub(start)
+                .solve_self(&mut kernel, &sorted_a, observer)
+                .map_err(|e| in_order(e, &cells_x))?;
+            squared = kernel.squared_distance(x.dim(), of_x, of_x);
+            with_all(&outcome, &cells_x, &sorted_a)?;
+            builds = SelfKernel::builds(&kernel);
+            outcome.f = cells_x.unsorted(&outcome.f);
+            outcome.g.clone_from(&outcome.f);
+            outcome.x.sums = cells_x.unsorted(&outcome.x.sums);
+            outcome.y.sums.clone_from(&outcome.x.sums);
+        } else {
+            let cells_y = Cells::new(y, lattice);
+            let sorted_b = cells_y.sorted(b);
+            let side_y = Separable::<T>::new(y, lattice, &cells_y, cutoff);
+            let mut kernel = Factored::new(side_x, side_y);
+            outcome = sub(start)
+                .solve(&mut kernel, &sorted_a, &sorted_b, observer)
+                .map_err(|e| in_order(e, &cells_y))?;
+            squared = kernel.squared_distance(x.dim(), of_x, &|j, out| {
+                y.copy_coordinates(cells_y.order[j] as usize, 0, out);
+            });
+            with_all(&outcome, &cells_y, &sorted_b)?;
+            builds = Kernel::builds(&kernel);
+            outcome.f = cells_x.unsorted(&outcome.f);
+            outcome.g = cells_y.unsorted(&outcome.g);
+            outcome.x.sums = cells_x.unsorted(&outcome.x.sums);
+            outcome.y.sums = cells_y.unsorted(&outcome.y.sums);
+        }
+        let outside = [(task.x, task.y, &outcome.g), (task.y, task.x, &outcome.f)]
+            .map(|(cloud, other, g)| self.extend_on_lattice(stage, lattice, cloud, other, g));
+        let [outside_x, outside_y] = outside;
+        let epsilon = self.options.epsilon;
+        let bound =
+            value_bound(epsilon, lattice.ratio()) + epsilon * (outcome.left_out + dropped.max(0.0));
+        Ok(Solved {
+            transport_cost: Some(stage.gauge.to_user(squared / task.mass(&outcome))),
+            builds,
+            bound: Some(bound),
+            rank: lattice.rank(),
+            outside: [outside_x?, outside_y?],
+            worth,
+            outcome,
+        })
+    }
+
+    /// [`Problem::extend`] on a lattice.
+    fn extend_on_lattice(
+        &self,
+        stage: &Stage,
+        lattice: &Lattice,
+        cloud: Cloud,
+        other: Cloud,
+        g: &[f64],
+    ) -> Result<Vec<f64>> {
+        if self.measure(cloud).outside().is_none() {
+            return Ok(Vec::new());
+        }
+        let all = stage.points(other, Part::Support);
+        let cells = Cells::new(all, lattice);
+        let mut message = vec![0.0; lattice.nodes()];
+        // Nothing is cut off: the points may be anywhere.
+        let mut side = Separable::<f64>::new(all, lattice, &cells, f64::CUTOFF);
+        side.message(&cells.sorted(g), &mut message);
+        let points = stage.points(cloud, Part::Outside);
+        let cells = Cells::new(points, lattice);
+        let mut out = vec![0.0; points.len()];
+        let mut side = Separable::<f64>::new(points, lattice, &cells, f64::CUTOFF);
+        side.log_apply(&message, &mut out)?;
+        Ok(cells.unsorted(&out).into_iter().map(|s| -s).collect())
+    }
+
+    /// `<P, C>` for a cost that is defined by features, pair by pair, unless they are too many.
+    fn cost_over_pairs(&self, task: &Task, outcome: &Outcome) -> Option<f64> {
+        let work = outcome.f.len() as f64 * outcome.g.len() as f64 * self.rank(task.term) as f64;
+        if work > PAIRS_LIMIT {
+            return None;
+        }
+        let mut rows = Recomputed::new(self.entries(task.term, task.x, Part::Support, task.y));
+        rows.set_potential(&outcome.f);
+        Some(-self.options.epsilon * rows.expected_log(&outcome.g))
+    }
+
+    fn exact<S: ExactSide>(
+        &self,
+        task: &Task,
+        side: S,
+        observer: &mut dyn Observer,
+    ) -> Result<Solved> {
+        let (a, b) = self.weights(task);
+        let (outcome, log, builds) = if task.is_self() {
+            let mut kernel = ExactSelf::new(side);
+            let outcome = task.solve_self(&mut kernel, a, observer)?;
+            (outcome, kernel.expected_log(), SelfKernel::builds(&kernel))
+        } else {
+            let mut kernel = Exact::new(side);
+            let outcome = task.solve(&mut kernel, a, b, observer)?;
+            (outcome, kernel.expected_log(), Kernel::builds(&kernel))
+        };
+        let transport_cost = Some(-self.options.epsilon * log / task.mass(&outcome));
+        let rank = self.rank(task.term);
+        let outside = self.extended(task, &outcome);
+        Ok(Solved { outcome, builds, transport_cost, bound: None, rank, outside, worth: None })
+    }
+
+    /// [`Problem::extend`] of both clouds.
+    fn extended(&self, task: &Task, outcome: &Outcome) -> [Vec<f64>; 2] {
+        [
+            self.extend(task.term, task.x, task.y, &outcome.g),
+            self.extend(task.term, task.y, task.x, &outcome.f),
+        ]
+    }
+
+    /// `-log sum_j k(x, y_j) v_j` at the points of weight zero.
+    fn extend(&self, term: Term, cloud: Cloud, other: Cloud, g: &[f64]) -> Vec<f64> {
+        if self.measure(cloud).outside().is_none() {
+            return Vec::new();
+        }
+        let (rows, message) = if self.storage == Storage::Factored {
+            let source = self.features(term, other, Part::Support);
+            let mut message = vec![0.0; simd::padded(source.rank())];
+            log_pass(&*source).column_sums(&*source, g, &mut message[..source.rank()]);
+            (self.features(term, cloud, Part::Outside), message)
+        } else {
+            let mut message = vec![0.0; simd::padded(g.len())];
+            message[..g.len()].copy_from_slice(g);
+            (self.entries(term, cloud, Part::Outside, other), message)
+        };
+        let mut out = vec![0.0; rows.rows()];
+        log_pass(&*rows).row_sums(&*rows, &message, &mut out);
+        out.into_iter().map(|s| -s).collect()
+    }
+}
+
+/// Numbers beyond the range of double precision are no result.
+fn check_finite(solution: &Solution) -> Result<()> {
+    let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
+    let what = if !(solution.value.is_finite() && solution.value_kl.is_finite()) {
+        "the value"
+    } else if !solution.transport_cost.unwrap_or_default().is_finite() {
+        "the transport cost"
+    } else if !(finite(&solution.potential_x)
+        && finite(&solution.potential_y)
+        && finite(&solution.potential_kl_x())
+        && finite(&solution.potential_kl_y()))
+    {
+        "a potential"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Overflow { what })
+}
+
+fn log_pass(source: &dyn LogRows) -> LogPass {
+    LogPass::new(source, Partition::new(source.rows(), 64))
+}
+
+/// One of the up to three solves of a problem.
+struct Task {
+    term: Term,
+    x: Cloud,
+    y: Cloud,
+    start: Vec<f64>,
+    run: Run,
+}
+
+/// What the kernels leave.
+struct Solved {
+    outcome: Outcome,
+    builds: Builds,
+    transport_cost: Option<f64>,
+    /// Of the error of the value, if there is one.
+    bound: Option<f64>,
+    rank: usize,
+    /// Logarithms at the points of weight zero.
+    outside: [Vec<f64>; 2],
+    /// Logarithms of the mass of the nodes of a lattice, also of those that it lacks.
+    worth: Option<Vec<f64>>,
+}
+
+impl Task {
+    fn is_self(&self) -> bool {
+        self.x == self.y
+    }
+
+    /// Mass of the plan that the kernel holds: 1 for cross terms, and at convergence.
+    fn mass(&self, outcome: &Outcome) -> f64 {
+        if self.is_self() { outcome.x.log_mass.exp() } else { 1.0 }
+    }
+
+    fn solve(
+        &self,
+        kernel: &mut dyn Kernel,
+        a: &[f64],
+        b: &[f64],
+        observer: &mut dyn Observer,
+    ) -> Result<Outcome> {
+        sinkhorn::solve(kernel, a, b, &self.start, self.run, observer)
+    }
+
+    fn solve_self(
+        &self,
+        kernel: &mut dyn SelfKernel,
+        a: &[f64],
+        observer: &mut dyn Observer,
+    ) -> Result<Outcome> {
+        sinkhorn::solve_self(kernel, a, &self.start, self.run, observer)
+    }
+}
+
+/// Refuses to store so many numbers, if that is more than is allowed.
+fn check_memory(storage: Storage, numbers: f64, options: &Options<'_>) -> Result<()> {
+    let Some(limit) = options.max_memory else { return Ok(()) };
+    let width = match options.precision {
+        Precision::F32 => 4.0,
+        Precision::F64 => 8.0,
+    };
+    let (bytes, limit) = (numbers * width, limit as f64);
+    if bytes <= limit {
+        return Ok(());
+    }
+    let (what, remedy) = match storage {
+        Storage::Factored | Storage::Separable => {
+            ("the feature matrices", "use a smaller rank or single precision")
+        }
+        _ => ("the kernel matrix", "use the online method, or features (gaussian)"),
+    };
+    Err(Error::Memory { what, bytes, limit, remedy })
+}
+
+fn matrix_ground<'p>(
+    matrix: &'p CostMatrix<'p>,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    epsilon: f64,
+) -> Result<Ground<'p>> {
+    let expected = Shape { rows: mu.weights().len(), columns: nu.weights().len() };
+    if matrix.shape() != expected {
+        return Err(Error::Shape { what: "the cost matrix", expected, got: matrix.shape() });
+    }
+    let spread = matrix.spread();
+    if spread > 1e9 * epsilon || !spread.is_finite() {
+        return Err(Error::CostsTooWide { epsilon, spread });
+    }
+    Ok(Ground::Matrix(matrix))
+}
+
+fn check_rank(map: &dyn FeatureMap) -> Result<()> {
+    match map.rank() {
+        0 => Err(Error::Option { name: "the rank of a map", expected: "at least 1", value: 0.0 }),
+        _ => Ok(()),
+    }
+}
+
+fn cost_ground<'p>(
+    cost: &'p Cost<'p>,
+    storage: Storage,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    terms: Terms,
+) -> Result<Ground<'p>> {
+    match cost {
+        Cost::SquaredEuclidean => euclidean(Pick::Exact, storage, mu, nu, options, terms),
+        Cost::Matrix(matrix) => matrix_ground(matrix, mu, nu, options.epsilon),
+        Cost::Features(features) => feature_ground(features, storage, mu, nu, options, terms),
+    }
+}
+
+/// A term in coordinates that all terms can share.
+fn common(term: Term, mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Stage> {
+    Stage::new(Gauge::common(mu, nu, options.epsilon)?, term, mu, nu)
+}
+
+/// The terms of a squared Euclidean cost, each in its best coordinates.
+fn gauged(
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    terms: Terms,
+) -> Result<[Option<Stage>; 3]> {
+    let epsilon = options.epsilon;
+    let mut stages = [None, None, None];
+    for &term in terms.list() {
+        let gauge = match term {
+            Term::Cross if options.gauge => Gauge::cross(mu, nu, epsilon)?,
+            Term::Cross => Gauge::common(mu, nu, epsilon)?,
+            Term::SelfX => Gauge::own(mu, epsilon)?,
+            Term::SelfY => Gauge::own(nu, epsilon)?,
+        };
+        stages[term as usize] = Some(Stage::new(gauge, term, mu, nu)?);
+    }
+    Ok(stages)
+}
+
+/// The ground of a squared Euclidean cost.
+fn euclidean<'p>(
+    pick: Pick,
+    storage: Storage,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    terms: Terms,
+) -> Result<Ground<'p>> {
+    let stages = gauged(mu, nu, options, terms)?;
+    furnish(pick, stages, storage, mu, nu, options, terms)
+}
+
+/// Puts features on the stages.
+fn furnish<'p>(
+    pick: Pick,
+    mut stages: [Option<Stage>; 3],
+    storage: Storage,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    terms: Terms,
+) -> Result<Ground<'p>> {
+    if matches!(pick, Pick::Random { .. }) && terms == Terms::All {
+        // One random map serves all terms of a divergence, so they must share their coordinates.
+        for &term in terms.list() {
+            stages[term as usize] = Some(common(term, mu, nu, options)?);
+        }
+    }
+    let used = match pick {
+        Pick::Exact => Used::Online,
+        Pick::Random { draw, rank } => {
+            let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
+            let weights = [mu, nu].map(|m| Some(m.support().weights));
+            let map: Arc<dyn FeatureMap> =
+                Arc::new(stage.random(&Axes::new(stage, weights), draw, rank, options.seed));
+            for stage in stages.iter_mut().flatten() {
+                stage.features = Placement::Map(map.clone());
+            }
+            Used::Gaussian
+        }
+        Pick::Lattice { stored } => {
+            for &term in terms.list() {
+                let stage = stages[term as usize].as_mut().expect("made above");
+                let [x, y] = clouds(term);
+                let measures = [x, y].map(|c| if c == Cloud::X { mu } else { nu });
+                let lattice =
+                    lattice(&auto::TermStage { stage, clouds: [x, y], measures }, options)?;
+                stage.features = if stored || storage != Storage::Separable {
+                    let numbers = lattice.rank() as f64
+                        * (measures[0].support().len() + measures[1].support().len()) as f64;
+                    check_memory(storage, numbers, options)?;
+                    stage.lattice = Some(lattice.clone());
+                    Placement::Map(Stage::stored_lattice(&lattice))
+                } else {
+                    Placement::Lattice(lattice)
+                };
+            }
+            Used::Lattice
+        }
+    };
+    Ok(Ground::Euclidean { stages, used })
+}
+
+/// The lattice for a term: of the rank asked for, or of the accuracy.
+fn lattice(term: &auto::TermStage<'_>, options: &Options<'_>) -> Result<Lattice> {
+    let dim = term.measures[0].dim();
+    if dim > MOST_AXES {
+        return Err(Error::LatticeDimension { dim, most: MOST_AXES });
+    }
+    let most = most_nodes(term.measures.iter().map(|m| m.support().len()).sum());
+    match lattice_rank(options) {
+        None => term.lattice(options).ok_or(Error::LatticeSize { most }),
+        Some(rank) => {
+            let [low, high] = term.stage.midpoints(term.clouds[0], term.clouds[1]);
+            let weighted = |k: usize| thinned::Weighted {
+                points: term.stage.points(term.clouds[k], Part::Support),
+                weights: term.measures[k].support().weights,
+            };
+            let clouds = [weighted(0), weighted(1)];
+            thinned::of_rank(&low, &high, term.stage.gauge.epsilon(), rank, most, clouds)
+                .ok_or(Error::LatticeRank { rank })
+        }
+    }
+}
+
+fn feature_ground<'p>(
+    features: &'p Features<'p>,
+    storage: Storage,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    terms: Terms,
+) -> Result<Ground<'p>> {
+    let shared = |map: Arc<dyn FeatureMap>, used, frame| {
+        if mu.dim() != nu.dim() {
+            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
+        }
+        Ok(Ground::Maps { maps: [map.clone(), map], shared: true, used, frame })
+    };
+    let Options { epsilon, seed, .. } = *options;
+    let rank = options.rank.unwrap_or(DEFAULT_RANK);
+    match features {
+        Features::Gaussian(Anchors::Random(draw)) => {
+            euclidean(Pick::Random { draw: *draw, rank }, storage, mu, nu, options, terms)
+        }
+        Features::Gaussian(Anchors::Lattice { stored }) => {
+            euclidean(Pick::Lattice { stored: *stored }, storage, mu, nu, options, terms)
+        }
+        Features::Gaussian(Anchors::Paper { centred }) => {
+            let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;
+            let frame = map.frame().clone();
+            shared(Arc::new(map), Used::Gaussian, Some(frame))
+        }
+        Features::ArcCosine { order, kappa, sigma } => {
+            let map = ArcCosine::new(mu.dim(), *order, *kappa, *sigma, rank, seed)?;
+            shared(Arc::new(map), Used::ArcCosine, None)
+        }
+        Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), Used::Linear, None),
+        Features::Map(map) => {
+            check_rank(&**map)?;
+            shared(map.clone(), Used::Map, None)
+        }
+        Features::Pair(x, y) => {
+            check_rank(&**x)?;
+            if x.rank() != y.rank() {
+                return Err(Error::Ranks { x: x.rank(), y: y.rank() });
+            }
+            let maps = [x.clone(), y.clone()];
+            Ok(Ground::Maps { maps, shared: false, used: Used::Map, frame: None })
+        }
+        Features::Explicit(xi, zeta) => {
+            if xi.rank() != zeta.rank() {
+                return Err(Error::Ranks { x: xi.rank(), y: zeta.rank() });
+            }
+            for (what, matrix, measure) in
+                [("the first feature matrix", xi, mu), ("the second feature matrix", zeta, nu)]
+            {
+                let (rows, columns) = (measure.weights().len(), matrix.rank());
+                if matrix.rows() != rows {
+                    return Err(Error::Shape {
+                        what,
+                        expected: Shape { rows, columns },
+                        got: Shape { rows: matrix.rows(), columns },
+                    });
+                }
+            }
+            Ok(Ground::Explicit(xi, zeta))
+        }
+    }
+}
