@@ -249,6 +249,8 @@ pub(crate) enum Suite {
     Sweep,
     /// One thread against several
     Threads,
+    /// The lattice: its iteration against stored features, growth of the time to ten million points
+    Lattice,
     /// Peak memory of a solve against its feature matrices
     Memory,
     /// Growth of the time with the number of points

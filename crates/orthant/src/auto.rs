@@ -4,6 +4,8 @@
 //! measured on one machine and scaled: pairs for the exact kernel, points times nodes of a window for
 //! a lattice, points times rank for random anchors.
 
+use std::fmt::Write;
+
 use crate::design::{Draw, Lattice, MOST_AXES};
 use crate::error::{Cloud, Result};
 use crate::measure::{Measure, Points};
@@ -117,10 +119,10 @@ pub(crate) fn choose(
     if offer.pick != Pick::Exact {
         let times = time_of_pairs / offer.time;
         if times >= 2.0 {
-            reason += &format!("; all pairs would take about {times:.0} times as long");
+            let _ = write!(reason, "; all pairs would take about {times:.0} times as long");
         }
     } else if offers.len() > 1 {
-        reason += &format!(" are quicker than {}", offers[1 - best].text);
+        let _ = write!(reason, " are quicker than {}", offers[1 - best].text);
     } else {
         reason += ", because nothing else reaches the accuracy";
     }

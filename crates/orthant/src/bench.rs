@@ -1,10 +1,14 @@
-//! The parts of a factored solve one at a time, for benchmarks.
+//! The parts of a solve one at a time, for benchmarks.
 
-use crate::error::Result;
+use crate::design::Lattice;
+use crate::error::{Cloud, Error, Result};
 use crate::features::{FeatureMap, Gaussian, Mapped};
-use crate::kernel::{Factored, Kernel, Mixed, Side, Stored};
+use crate::gauge::Gauge;
+use crate::kernel::{Cells, Factored, Kernel, Mixed, Separable, Side, Stored};
 use crate::measure::Measure;
 use crate::simd::Float;
+use crate::sinkhorn::Term;
+use crate::stage::{Part, Stage};
 
 /// Stored Gaussian features of two clouds, with the steps of a solve as methods.
 ///
@@ -80,4 +84,73 @@ impl<T> std::fmt::Debug for Sweep<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sweep").finish_non_exhaustive()
     }
+}
+
+/// Two clouds on a lattice, ready to iterate; see [`on_lattice`].
+pub struct LatticeSweep<'a, T> {
+    kernel: Factored<Separable<'a, T>>,
+    a: Vec<f64>,
+    b: Vec<f64>,
+    rank: usize,
+}
+
+impl<T: Storage> LatticeSweep<'_, T> {
+    /// One iteration: a pass over either cloud. Returns the marginal error.
+    pub fn iterate(&mut self) -> Result<f64> {
+        let error = self.kernel.update_y(&self.b)?;
+        self.kernel.update_x(&self.a)?;
+        Ok(error)
+    }
+
+    /// Number of nodes.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+}
+
+impl<T> std::fmt::Debug for LatticeSweep<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LatticeSweep").field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
+/// Puts two clouds on a lattice whose kernel is right to `ratio`, as a solve does, does some iterations
+/// and lets `work` go on.
+///
+/// ```
+/// use orthant::{Measure, Points, bench::on_lattice};
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+/// let error = on_lattice::<f64, _>(&mu, &mu, 0.5, 1e-3, |sweep| sweep.iterate())??;
+/// assert!(error < 1e-3);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn on_lattice<T: Storage, R>(
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    epsilon: f64,
+    ratio: f64,
+    work: impl FnOnce(&mut LatticeSweep<'_, T>) -> R,
+) -> Result<R> {
+    const MOST: f64 = 4e6;
+    let stage = Stage::new(Gauge::cross(mu, nu, epsilon)?, Term::Cross, mu, nu)?;
+    let [low, high] = stage.midpoints(Cloud::X, Cloud::Y);
+    let lattice = Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, MOST)
+        .ok_or(Error::LatticeSize { most: MOST })?;
+    let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
+    let cells = [Cells::new(x, &lattice), Cells::new(y, &lattice)];
+    let cutoff = lattice.cutoff::<T>();
+    let side = |points, cells| Separable::<T>::new(points, &lattice, cells, cutoff);
+    let mut sweep = LatticeSweep {
+        kernel: Factored::new(side(x, &cells[0]), side(y, &cells[1])),
+        a: cells[0].sorted(mu.support().weights),
+        b: cells[1].sorted(nu.support().weights),
+        rank: lattice.rank(),
+    };
+    let start: Vec<f64> = sweep.a.iter().map(|a| a.ln()).collect();
+    sweep.kernel.start(&start)?;
+    // Past the first times that messages are completed.
+    for _ in 0..20 {
+        sweep.iterate()?;
+    }
+    Ok(work(&mut sweep))
 }

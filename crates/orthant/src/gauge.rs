@@ -200,6 +200,7 @@ impl Gauge {
 
     /// Points of a cloud (0 or 1) in these coordinates.
     pub(crate) fn place(&self, cloud: usize, points: &Points<'_>) -> Placed {
+        const ROWS: usize = 1024;
         let dim = self.dim();
         let mut values = vec![0.0; points.len() * dim];
         let moved = self.shift.iter().any(|d| *d != 0.0);
@@ -222,7 +223,6 @@ impl Gauge {
                 }
             }
         };
-        const ROWS: usize = 1024;
         if plain {
             values.par_chunks_mut(ROWS * dim).enumerate().for_each(|(c, values)| {
                 let mut s = vec![0.0; dim];

@@ -35,7 +35,9 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
         faer::prelude::default(),
     )
     .expect("a finite symmetric matrix has eigenvalues");
-    values.iter_mut().for_each(|v| *v *= largest);
+    for v in &mut values {
+        *v *= largest;
+    }
     (values, vectors)
 }
 

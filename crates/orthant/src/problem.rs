@@ -29,7 +29,7 @@ use crate::thinned;
 enum Ground<'p> {
     /// The squared Euclidean cost, a stage for each term.
     Euclidean {
-        stages: [Option<Stage>; 3],
+        stages: Box<[Option<Stage>; 3]>,
         used: Used,
     },
     Matrix(&'p CostMatrix<'p>),
@@ -375,7 +375,9 @@ impl<'p> Problem<'p> {
                 if let Some(offsets) = self.offsets(term, x, Part::Support) {
                     f.iter_mut().zip(offsets).for_each(|(f, p)| *f -= p);
                 }
-                f.iter_mut().for_each(|f| *f /= epsilon);
+                for f in &mut f {
+                    *f /= epsilon;
+                }
                 f
             }
             Some(potential) => {
@@ -439,7 +441,9 @@ impl<'p> Problem<'p> {
         let transport_cost = transport_cost
             .map(|cost| cost + self.moved(term, [&outcome.x.sums, &outcome.y.sums]) + constant);
         let to_user = |cloud: Cloud, part: Part, f: &mut Vec<f64>, constant: f64| {
-            f.iter_mut().for_each(|f| *f = epsilon * *f + constant);
+            for f in f.iter_mut() {
+                *f = epsilon * *f + constant;
+            }
             if let (false, Some(p)) = (f.is_empty(), self.offsets(term, cloud, part)) {
                 f.iter_mut().zip(p).for_each(|(f, p)| *f += p);
             }
@@ -612,8 +616,7 @@ impl<'p> Problem<'p> {
         lattice: &Lattice,
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
-        // Nodes that are cut off carry a hundredth of the error; a tenth is noticed.
-        let cutoff = (9.0 - lattice.ratio().ln()).clamp(12.0, T::CUTOFF);
+        let cutoff = lattice.cutoff::<T>();
         task.run.leave_out = (0.1 * lattice.ratio()).max(T::ROUNDING);
         let points = |cloud| stage.points(cloud, Part::Support);
         let (x, y) = (points(task.x), points(task.y));
@@ -986,8 +989,16 @@ fn furnish<'p>(
         Pick::Random { draw, rank } => {
             let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
             let weights = [mu, nu].map(|m| Some(m.support().weights));
-            let map: Arc<dyn FeatureMap> =
-                Arc::new(stage.random(&Axes::new(stage, weights), draw, rank, options.seed));
+            let mut map = stage.random(&Axes::new(stage, weights), draw, rank, options.seed);
+            if terms == Terms::Cross {
+                // A common factor cancels in a divergence, but not in a term alone.
+                let weights = [mu, nu].map(|m| m.support().weights);
+                let log = stage.mean_log_ratio(&map, weights, options.seed);
+                if log.is_finite() {
+                    map.scale(-0.5 * log);
+                }
+            }
+            let map: Arc<dyn FeatureMap> = Arc::new(map);
             for stage in stages.iter_mut().flatten() {
                 stage.features = Placement::Map(map.clone());
             }
@@ -1013,7 +1024,7 @@ fn furnish<'p>(
             Used::Lattice
         }
     };
-    Ok(Ground::Euclidean { stages, used })
+    Ok(Ground::Euclidean { stages: Box::new(stages), used })
 }
 
 /// The lattice for a term: of the rank asked for, or of the accuracy.

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
 use crate::design::{self, Draw, Lattice};
 use crate::error::{Cloud, Result};
-use crate::features::{FeatureMap, Gaussian, LatticeMap};
+use crate::features::{self, FeatureMap, Gaussian, LatticeMap};
 use crate::frame::Frame;
 use crate::gauge::{Gauge, Placed, second_moments};
+use crate::kernel::log_sum;
 use crate::linalg;
 use crate::measure::{Measure, Points};
 use crate::sinkhorn::Term;
@@ -155,6 +159,70 @@ impl Stage {
     /// The features of a lattice, one by one.
     pub(crate) fn stored_lattice(lattice: &Lattice) -> Arc<dyn FeatureMap> {
         Arc::new(LatticeMap::new(lattice))
+    }
+}
+
+/// Points that random features are calibrated on, and partners of each.
+const ROWS: usize = 4000;
+const PARTNERS: usize = 4;
+/// Points of the second cloud that are candidates for partners.
+const CANDIDATES: usize = 1000;
+
+impl Stage {
+    /// Mean of `log(k_theta / k)` over pairs as a plan has them, for features of this stage.
+    ///
+    /// To first order a value is wrong by epsilon times this mean, so features are divided by it. The
+    /// plan is not known yet: in the coordinates of the gauge flat potentials come near it.
+    pub(crate) fn mean_log_ratio(&self, map: &Gaussian, weights: [&[f64]; 2], seed: u64) -> f64 {
+        let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
+        let some = |len: usize, most: usize| -> Vec<usize> {
+            (0..len).step_by(len.div_ceil(most)).collect()
+        };
+        let (rows, columns) = (some(x.len(), ROWS), some(y.len(), CANDIDATES));
+        let epsilon = self.gauge.epsilon();
+        let distance = |i: usize, j: usize| -> f64 {
+            (0..x.dim()).map(|a| (x.coordinate(i, a) - y.coordinate(j, a)).powi(2)).sum()
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut draw = || -> f64 { Open01.sample(&mut rng) };
+        let draws: Vec<[f64; PARTNERS]> =
+            rows.iter().map(|_| std::array::from_fn(|_| draw())).collect();
+        let (width, rank) = (features::stride(map.rank()), map.rank());
+        let sums: Vec<[f64; 2]> = rows
+            .par_iter()
+            .zip(draws)
+            .flat_map_iter(|(&i, draws)| {
+                // Partners of `i`, drawn from the row of the plan.
+                let logs: Vec<f64> = columns
+                    .iter()
+                    .map(|&j| weights[1][j].ln() - distance(i, j) / epsilon)
+                    .collect();
+                let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let total: f64 = logs.iter().map(|l| (l - top).exp()).sum();
+                let mut of_x = vec![0.0; width];
+                map.log_features(x, i, width, &mut of_x);
+                let mut of_y = vec![0.0; width];
+                draws.map(|draw| {
+                    let mut left = draw * total;
+                    let found = logs.iter().position(|l| {
+                        left -= (l - top).exp();
+                        left <= 0.0
+                    });
+                    let j = columns[found.unwrap_or(columns.len() - 1)];
+                    map.log_features(y, j, width, &mut of_y);
+                    let log = log_sum(of_x[..rank].iter().zip(&of_y[..rank]).map(|(x, y)| x + y));
+                    [weights[0][i], log + distance(i, j) / epsilon]
+                })
+            })
+            .collect();
+        let mass: f64 = sums.iter().map(|[w, _]| w).sum();
+        let mean = sums.iter().map(|[w, log]| w * log).sum::<f64>() / mass;
+        let log_mean = log_sum(sums.iter().map(|[w, log]| w.ln() + log)) - mass.ln();
+        let found = 0.5 * (mean + log_mean);
+        // What cannot be told from the noise of the sample is better left alone.
+        let spread: f64 = sums.iter().map(|[w, log]| w * (log - mean).powi(2)).sum::<f64>() / mass;
+        let noise = (spread / sums.len() as f64).sqrt();
+        if found.abs() > 1.5 * noise { found } else { 0.0 }
     }
 }
 

@@ -14,6 +14,8 @@
 //! so the relative error is below [`poisson_error`] everywhere. Cutting the lattice to a box loses, for
 //! a pair of midpoint `m`, the mass of `N(m, eps/8 I)` outside the box.
 
+use crate::simd::Float;
+
 /// Dimensions for which there are lattices.
 pub const MOST_AXES: usize = 4;
 
@@ -108,7 +110,7 @@ impl Lattice {
         for a in 0..dim {
             let extent = (high[a] - low[a] + 2.0 * margin) / h;
             nodes *= extent.ceil() + 1.0;
-            if !(nodes <= most) {
+            if nodes.is_nan() || nodes > most {
                 return None;
             }
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
@@ -181,6 +183,12 @@ impl Lattice {
     /// Bound of `|k_theta / k - 1|` over all pairs, nodes that were left out not counted.
     pub fn ratio(&self) -> f64 {
         self.ratio
+    }
+
+    /// Terms below `exp(-cutoff)` of a sum over the nodes may be left out: together they carry a hundredth
+    /// of the error of the lattice, or what is lost to rounding.
+    pub(crate) fn cutoff<T: Float>(&self) -> f64 {
+        (9.0 - self.ratio.ln()).clamp(12.0, T::CUTOFF)
     }
 
     /// Bound of `|W - W_theta|` in the same units as epsilon: `-eps log(1 - ratio)`.

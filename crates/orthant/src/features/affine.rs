@@ -51,6 +51,11 @@ impl Affine {
         Affine { frame, matrix, bias: padded_bias, square, rank }
     }
 
+    /// Adds a constant to all logarithms.
+    pub(crate) fn shift(&mut self, constant: f64) {
+        self.bias[..self.rank].iter_mut().for_each(|b| *b += constant);
+    }
+
     pub(crate) fn frame(&self) -> &Frame {
         &self.frame
     }

@@ -122,6 +122,11 @@ impl Gaussian {
         Gaussian { affine, q }
     }
 
+    /// Multiplies all features by `exp(log)`.
+    pub(crate) fn scale(&mut self, log: f64) {
+        self.affine.shift(log);
+    }
+
     /// The coordinates that it works in.
     pub(crate) fn frame(&self) -> &Frame {
         self.affine.frame()

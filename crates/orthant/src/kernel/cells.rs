@@ -19,7 +19,7 @@ pub(crate) struct Cell {
 pub(crate) struct Cells {
     /// `order[k]` is the number of the point at place `k`.
     pub(crate) order: Vec<u32>,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) list: Vec<Cell>,
     /// Half the side of a cell.
     pub(crate) half: f64,
 }
@@ -59,7 +59,7 @@ impl Cells {
                 break;
             }
         }
-        let mut cells = Vec::new();
+        let mut list = Vec::new();
         let mut first = 0;
         for same in keys.chunk_by(|a, b| a.0 == b.0) {
             let mut centre = [0.0; MOST_AXES];
@@ -67,12 +67,12 @@ impl Cells {
                 centre[a] = low[a] + side * (f64::from(same[0].0[a]) + 0.5);
             }
             for part in same.chunks(MOST_POINTS) {
-                cells.push(Cell { first, len: part.len(), centre });
+                list.push(Cell { first, len: part.len(), centre });
                 first += part.len();
             }
         }
         let order = keys.iter().map(|k| k.1).collect();
-        Cells { order, cells, half: 0.5 * side }
+        Cells { order, list, half: 0.5 * side }
     }
 
     /// Values in the order of the points, sorted.

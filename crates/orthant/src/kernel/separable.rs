@@ -202,9 +202,9 @@ impl<'g> Geometry<'g> {
         t: impl Fn(usize) -> f64,
     ) -> f64 {
         let mut sum = 0.0;
-        for a in 0..self.dim {
+        for (a, centre) in centre.iter().enumerate().take(self.dim) {
             let t = t(a);
-            sum += t * (t + 2.0 * (cell.centre[a] - centre[a]));
+            sum += t * (t + 2.0 * (cell.centre[a] - centre));
         }
         -self.square * sum
     }
@@ -290,12 +290,15 @@ impl<T: Float> Work<T> {
                 scale = scale.max(*l);
             }
         }
+        let nodes = window.nodes();
+        let z = room(&mut self.z, nodes);
         if scale > f64::NEG_INFINITY {
-            let nodes = window.nodes();
             if self.zero.len() < nodes {
                 self.zero.resize(nodes, 0.0);
             }
-            simd::exp_row(logs, &self.zero[..nodes], scale, room(&mut self.z, nodes));
+            simd::exp_row(logs, &self.zero[..nodes], scale, z);
+        } else {
+            z.fill(T::ZERO);
         }
         scale
     }
@@ -435,7 +438,9 @@ impl<T: Float> Work<T> {
         let scale = self.load(geometry, &spot.cell, &spot.window, z);
         let shift = scale - spot.scale;
         if !spot.logs && shift.abs() > FAR {
-            factors.iter_mut().for_each(|q| *q = q.ln());
+            for q in factors.iter_mut() {
+                *q = q.ln();
+            }
             spot.logs = true;
         }
         let (logs, grow) = (spot.logs, shift.exp());
@@ -566,7 +571,7 @@ impl<'a, T: Float> Separable<'a, T> {
         let share = rows.div_ceil(count);
         let dim = lattice.dim();
         let mut chunks: Vec<Chunk<T>> = Vec::new();
-        for cell in &cells.cells {
+        for cell in &cells.list {
             if chunks.last().is_none_or(|chunk| chunk.factors.len() >= share) {
                 chunks.push(Chunk { first: cell.first, ..Chunk::default() });
             }
@@ -667,6 +672,21 @@ impl<'a, T: Float> Separable<'a, T> {
             }
         }
         high - low
+    }
+
+    /// Whether some window has no node with a message.
+    fn blind(&self, z: &[f64]) -> bool {
+        let geometry = Geometry::new(self.lattice);
+        let width = |window: &Window| window.len[geometry.dim - 1];
+        let heard = |window: &Window, row: usize| {
+            let start = geometry.row_start(window, row);
+            z[start..start + width(window)].iter().any(|z| *z > f64::NEG_INFINITY)
+        };
+        self.chunks.iter().flat_map(|chunk| &chunk.spots).any(|spot| {
+            let rows = spot.window.nodes() / width(&spot.window);
+            // The middle is where messages are.
+            !heard(&spot.window, rows / 2) && !(0..rows).any(|row| heard(&spot.window, row))
+        })
     }
 
     /// One pass. The new factor of a point is `next(old factor, a_i, sum_u T_u Z_u)`.
@@ -842,98 +862,132 @@ struct Aim<'a> {
     cutoff: f64,
 }
 
+/// Corners of a cell, and of its projection along the last axis.
+const CORNERS: usize = 1 << MOST_AXES;
+const OUTER: usize = CORNERS / 2;
+
+/// A message as the corners of a cell see it.
+struct View<'a> {
+    aim: &'a Aim<'a>,
+    counts: &'a [usize],
+    last: usize,
+    /// Exponents of every node of an axis at the lower and at the upper face of the cell.
+    tables: &'a [Vec<f64>; MOST_AXES],
+    /// The largest on the last axis, for each face.
+    summits: [f64; 2],
+}
+
+impl View<'_> {
+    /// Corners of the outer axes.
+    fn outer_corners(&self) -> usize {
+        1 << self.last
+    }
+
+    /// The faces of the last axis.
+    fn faces(&self) -> [(usize, &[f64]); 2] {
+        let (low, high) = self.tables[self.last].split_at(self.counts[self.last]);
+        [(0, low), (1, high)]
+    }
+
+    /// Exponent of the outer axes of a row, for each corner of them.
+    fn outer(&self, row: usize) -> [f64; OUTER] {
+        let mut sums = [0.0; OUTER];
+        let mut rest = row;
+        for a in (0..self.last).rev() {
+            let j = rest % self.counts[a];
+            rest /= self.counts[a];
+            for (corner, sum) in sums[..self.outer_corners()].iter_mut().enumerate() {
+                *sum += self.tables[a][(corner >> a & 1) * self.counts[a] + j];
+            }
+        }
+        sums
+    }
+
+    fn message(&self, row: usize) -> &[f64] {
+        let width = self.counts[self.last];
+        &self.aim.z[row * width..(row + 1) * width]
+    }
+
+    /// Raises the largest term of each corner to that of a row, if it is larger.
+    fn raise(&self, row: usize, tops: &mut [f64; CORNERS]) {
+        if self.aim.best[row] == f64::NEG_INFINITY {
+            return;
+        }
+        let outer = self.outer(row);
+        for (face, table) in self.faces() {
+            for (corner, outer) in outer[..self.outer_corners()].iter().enumerate() {
+                let top = &mut tops[face * OUTER + corner];
+                if outer + self.aim.best[row] + self.summits[face] <= *top {
+                    continue;
+                }
+                for (z, e) in self.message(row).iter().zip(table) {
+                    *top = top.max(outer + z + e);
+                }
+            }
+        }
+    }
+
+    /// First and last node of a row that matter to some corner.
+    fn reach(&self, row: usize, tops: &[f64; CORNERS]) -> Option<[usize; 2]> {
+        if self.aim.best[row] == f64::NEG_INFINITY {
+            return None;
+        }
+        let (outer, z) = (self.outer(row), self.message(row));
+        let mut ends: Option<[usize; 2]> = None;
+        for (face, table) in self.faces() {
+            for (corner, outer) in outer[..self.outer_corners()].iter().enumerate() {
+                let least = tops[face * OUTER + corner] - self.aim.cutoff;
+                if outer + self.aim.best[row] + self.summits[face] < least {
+                    continue;
+                }
+                let enough = |&j: &usize| outer + z[j] + table[j] >= least;
+                let Some(first) = (0..z.len()).find(enough) else { continue };
+                let end = (first..z.len()).rev().find(enough).unwrap_or(first);
+                ends = Some(match ends {
+                    None => [first, end],
+                    Some([low, high]) => [low.min(first), high.max(end)],
+                });
+            }
+        }
+        ends
+    }
+}
+
 impl Aim<'_> {
     /// The smallest box with all nodes within `exp(-cutoff)` of the largest term of some corner.
     fn window(&self, cell: &Cell, work: &mut Work<f64>) -> Option<Window> {
-        let geometry = &self.geometry;
-        let (dim, counts) = (geometry.dim, geometry.lattice.counts());
-        // Exponents of every node of an axis at the lower and at the upper face of the cell.
+        let Geometry { lattice, dim, square } = self.geometry;
+        let (counts, last) = (lattice.counts(), dim - 1);
         for (a, table) in work.exponent_tables.iter_mut().enumerate().take(dim) {
             table.clear();
             for face in [-self.half, self.half] {
                 table.extend((0..counts[a]).map(|j| {
-                    let away = geometry.lattice.coordinate(a, j) - cell.centre[a];
-                    geometry.square * away * (2.0 * face - away)
+                    let away = lattice.coordinate(a, j) - cell.centre[a];
+                    square * away * (2.0 * face - away)
                 }));
             }
         }
         let tables = &work.exponent_tables;
-        let corners = 1 << dim;
-        let last = dim - 1;
-        let (faces_low, faces_high) = tables[last].split_at(counts[last]);
-        let summit = |face: &[f64]| face.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let summits = [summit(faces_low), summit(faces_high)];
-        // Exponent of the outer axes of a row, for each corner of them.
-        let outer = |row: usize| {
-            let mut sums = [0.0; 1 << (MOST_AXES - 1)];
-            let mut rest = row;
-            for a in (0..last).rev() {
-                let j = rest % counts[a];
-                rest /= counts[a];
-                for (corner, sum) in sums[..corners / 2].iter_mut().enumerate() {
-                    *sum += tables[a][(corner >> a & 1) * counts[a] + j];
-                }
-            }
-            sums
-        };
-        let mut tops = [f64::NEG_INFINITY; 1 << MOST_AXES];
-        let raise = |row: usize, tops: &mut [f64; 1 << MOST_AXES]| {
-            if self.best[row] == f64::NEG_INFINITY {
-                return;
-            }
-            let outer = outer(row);
-            let z = &self.z[row * counts[last]..(row + 1) * counts[last]];
-            for (face, table) in [faces_low, faces_high].into_iter().enumerate() {
-                for corner in 0..corners / 2 {
-                    let top = &mut tops[face * corners / 2 + corner];
-                    if outer[corner] + self.best[row] + summits[face] <= *top {
-                        continue;
-                    }
-                    for (z, e) in z.iter().zip(table) {
-                        *top = top.max(outer[corner] + z + e);
-                    }
-                }
-            }
-        };
+        let (low, high) = tables[last].split_at(counts[last]);
+        let summits =
+            [low, high].map(|face| face.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+        let view = View { aim: self, counts, last, tables, summits };
         // The row nearest to the cell first: most others then need no look.
         let mut nearest = 0;
         for (a, &count) in counts.iter().enumerate().take(last) {
-            let step =
-                (cell.centre[a] - geometry.lattice.coordinate(a, 0)) / geometry.lattice.spacing();
+            let step = (cell.centre[a] - lattice.coordinate(a, 0)) / lattice.spacing();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a node")]
             let j = step.round().clamp(0.0, (count - 1) as f64) as usize;
             nearest = nearest * count + j;
         }
-        raise(nearest, &mut tops);
+        let mut tops = [f64::NEG_INFINITY; CORNERS];
+        view.raise(nearest, &mut tops);
         for row in 0..self.best.len() {
-            raise(row, &mut tops);
+            view.raise(row, &mut tops);
         }
         let (mut low, mut high) = ([usize::MAX; MOST_AXES], [0; MOST_AXES]);
         for row in 0..self.best.len() {
-            if self.best[row] == f64::NEG_INFINITY {
-                continue;
-            }
-            let outer = outer(row);
-            let z = &self.z[row * counts[last]..(row + 1) * counts[last]];
-            let (mut first, mut end) = (usize::MAX, 0);
-            for (face, table) in [faces_low, faces_high].into_iter().enumerate() {
-                for corner in 0..corners / 2 {
-                    let least = tops[face * corners / 2 + corner] - self.cutoff;
-                    if outer[corner] + self.best[row] + summits[face] < least {
-                        continue;
-                    }
-                    let enough =
-                        |(_, (z, e)): &(usize, (&f64, &f64))| outer[corner] + **z + **e >= least;
-                    if let Some((j, _)) = z.iter().zip(table).enumerate().find(enough) {
-                        first = first.min(j);
-                        let back = z.iter().zip(table).enumerate().rev().find(enough);
-                        end = end.max(back.map_or(j, |(j, _)| j));
-                    }
-                }
-            }
-            if first == usize::MAX {
-                continue;
-            }
+            let Some([first, end]) = view.reach(row, &tops) else { continue };
             let mut rest = row;
             for a in (0..last).rev() {
                 let j = rest % counts[a];
@@ -968,7 +1022,7 @@ impl<T: Float> Side for Separable<'_, T> {
         if self.aimed.is_empty() || self.passes >= self.refresh {
             return true;
         }
-        self.drift(z) > DRIFT && !self.aim(z)
+        if self.drift(z) > DRIFT { !self.aim(z) } else { self.blind(z) }
     }
 
     fn note_absent(&mut self, _: &[f64]) {}
