@@ -543,7 +543,9 @@ impl<'p> Problem<'p> {
         };
         let bound = match self.stage(task.term) {
             Some(Stage { lattice: Some(lattice), .. }) => {
-                Some(value_bound(self.options.epsilon, lattice.ratio()))
+                // What was dropped on the way to a rank is not known here.
+                let whole = lattice.kept().is_none();
+                whole.then(|| value_bound(self.options.epsilon, lattice.ratio()))
             }
             _ => None,
         };
@@ -698,7 +700,7 @@ impl<'p> Problem<'p> {
         Ok(Solved {
             transport_cost: Some(stage.gauge.to_user(squared / task.mass(&outcome))),
             builds,
-            bound: Some(bound),
+            bound: Some(bound).filter(|b| b.is_finite()),
             rank: lattice.rank(),
             outside: [outside_x?, outside_y?],
             worth,

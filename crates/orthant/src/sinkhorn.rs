@@ -153,9 +153,10 @@ pub(crate) fn solve(
                 kernel.potentials(&mut f, &mut g);
                 run.epsilon * (dot(a, &f) + dot(b, &g)) + run.offset
             };
-            if let Some(stop) = run.check(iterations, error, begun, &mut value, observer) {
+            let verdict = run.check(iterations, error, begun, &mut value, observer);
+            if verdict.converged || verdict.limit.is_some() {
                 let left_out = kernel.settle(run.leave_out)?;
-                if let Some(stop) = run.settled(stop, iterations, left_out) {
+                if let Some(stop) = verdict.stop(left_out <= run.leave_out) {
                     break (stop, left_out);
                 }
             }
@@ -187,9 +188,10 @@ pub(crate) fn solve_self(
                 kernel.potential(&mut f);
                 run.epsilon * 2.0 * dot(a, &f) + run.offset
             };
-            if let Some(stop) = run.check(iterations, error, begun, &mut value, observer) {
+            let verdict = run.check(iterations, error, begun, &mut value, observer);
+            if verdict.converged || verdict.limit.is_some() {
                 let left_out = kernel.settle(run.leave_out)?;
-                if let Some(stop) = run.settled(stop, iterations, left_out) {
+                if let Some(stop) = verdict.stop(left_out <= run.leave_out) {
                     break (stop, left_out);
                 }
             }
@@ -206,18 +208,7 @@ pub(crate) fn solve_self(
 }
 
 impl Run {
-    /// The reason to stop, unless a solve that seems converged should take in what it left out.
-    fn settled(&self, stop: Stop, iterations: usize, left_out: f64) -> Option<Stop> {
-        if stop != Stop::Converged || left_out <= self.leave_out {
-            Some(stop)
-        } else if iterations >= self.max_iterations {
-            Some(Stop::IterationLimit)
-        } else {
-            None
-        }
-    }
-
-    /// Tells the observer of an iteration; the reason to stop after it, if there is one.
+    /// Tells the observer of an iteration, and looks for reasons to stop after it.
     fn check(
         &self,
         iteration: usize,
@@ -225,13 +216,11 @@ impl Run {
         begun: Instant,
         value: &mut dyn FnMut() -> f64,
         observer: &mut dyn Observer,
-    ) -> Option<Stop> {
+    ) -> Verdict {
         let elapsed = begun.elapsed();
         let mut progress = Progress { term: self.term, iteration, marginal_error, elapsed, value };
         let next = observer.observe(&mut progress);
-        if marginal_error < self.tolerance {
-            Some(Stop::Converged)
-        } else if next == Next::Stop {
+        let limit = if next == Next::Stop {
             Some(Stop::Requested)
         } else if iteration >= self.max_iterations {
             Some(Stop::IterationLimit)
@@ -239,7 +228,23 @@ impl Run {
             Some(Stop::TimeLimit)
         } else {
             None
-        }
+        };
+        Verdict { converged: marginal_error < self.tolerance, limit }
+    }
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy)]
+struct Verdict {
+    converged: bool,
+    /// A reason to stop that has nothing to do with convergence.
+    limit: Option<Stop>,
+}
+
+impl Verdict {
+    /// The reason to stop. A solve whose kernel leaves out too much is not converged.
+    fn stop(self, settled: bool) -> Option<Stop> {
+        if self.converged && settled { Some(Stop::Converged) } else { self.limit }
     }
 }
 

@@ -123,6 +123,9 @@ fn iterations_do_not_allocate() {
     let cases = [
         ("gaussian f32", Method::paper(), Precision::F32),
         ("gaussian f64", Method::paper(), Precision::F64),
+        ("Sobol", Method::gaussian(), Precision::F64),
+        ("lattice f32", Method::lattice(), Precision::F32),
+        ("lattice f64", Method::lattice(), Precision::F64),
         ("arc-cosine", Method::Factored(arc_cosine), Precision::F64),
         ("dense f32", Method::dense(), Precision::F32),
         ("dense f64", Method::dense(), Precision::F64),
@@ -132,13 +135,14 @@ fn iterations_do_not_allocate() {
     for threads in [1, 2] {
         let pool = warm_pool(threads);
         for (name, method, precision) in &cases {
-            let options = Options::builder(0.05)
+            let mut options = Options::builder(0.05)
                 .method(method.clone())
                 .precision(*precision)
-                .tolerance(if *precision == Precision::F32 { 1e-6 } else { 1e-13 })
-                .rank(64)
-                .build()
-                .unwrap();
+                .tolerance(if *precision == Precision::F32 { 1e-6 } else { 1e-13 });
+            if !name.starts_with("lattice") {
+                options = options.rank(64);
+            }
+            let options = options.build().unwrap();
             for value in [false, true] {
                 let name = format!("{name}, {threads} threads, value {value}");
                 let (counts, solutions) = pool.install(|| Counts::of(&mu, &nu, &options, value));

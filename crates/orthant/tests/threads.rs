@@ -89,6 +89,15 @@ fn gaussian_features() {
 }
 
 #[test]
+fn lattices_and_sobol_anchors() {
+    for (precision, name) in [(Precision::F32, "f32"), (Precision::F64, "f64")] {
+        check(&format!("{name} Sobol"), 0.5, 150, &Method::gaussian(), precision);
+        check(&format!("{name} lattice"), 3.0, 1500, &Method::lattice(), precision);
+    }
+    check("thinned", 3.0, 200, &Method::lattice(), Precision::F64);
+}
+
+#[test]
 fn dense() {
     for (precision, name) in [(Precision::F32, "f32"), (Precision::F64, "f64")] {
         check(name, 0.5, 1, &Method::dense(), precision);

@@ -88,6 +88,8 @@ struct Spot {
     scale: f64,
     /// The factors `q` are kept as logarithms.
     logs: bool,
+    /// The largest potential of its points, while a message is completed.
+    summit: f64,
 }
 
 impl Spot {
@@ -155,6 +157,9 @@ pub(crate) struct Separable<'a, T> {
     tops: Vec<f64>,
     total: Vec<f64>,
     top: Vec<f64>,
+    /// The whole lattice in boxes, and what every node of each has at least.
+    tiles: Vec<Window>,
+    least: Vec<f64>,
     /// The largest entry of each row of nodes of a message.
     best: Vec<f64>,
     f: Vec<f64>,
@@ -175,7 +180,8 @@ struct Geometry<'a> {
 /// A buffer of at least this length.
 fn room<T: Float>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
     if buffer.len() < len {
-        buffer.resize(len, T::ZERO);
+        // More than asked for: windows that grow a little should not allocate each time.
+        buffer.resize(len.next_power_of_two(), T::ZERO);
     }
     &mut buffer[..len]
 }
@@ -294,7 +300,7 @@ impl<T: Float> Work<T> {
         let z = room(&mut self.z, nodes);
         if scale > f64::NEG_INFINITY {
             if self.zero.len() < nodes {
-                self.zero.resize(nodes, 0.0);
+                self.zero.resize(nodes.next_power_of_two(), 0.0);
             }
             simd::exp_row(logs, &self.zero[..nodes], scale, z);
         } else {
@@ -585,10 +591,18 @@ impl<'a, T: Float> Separable<'a, T> {
             }
             chunk.factors.resize(chunk.factors.len() + cell.len, f64::NEG_INFINITY);
             let cell = Cell { first: cell.first - chunk.first, ..cell.clone() };
-            chunk.spots.push(Spot { cell, window: Window::default(), scale: 0.0, logs: true });
+            chunk.spots.push(Spot {
+                cell,
+                window: Window::default(),
+                scale: 0.0,
+                logs: true,
+                summit: 0.0,
+            });
         }
-        let parts = chunks.len();
+        let (parts, tiles) = (chunks.len(), tiles(lattice));
         Separable {
+            least: vec![0.0; tiles.len()],
+            tiles,
             lattice,
             cells,
             rows,
@@ -751,54 +765,41 @@ impl<'a, T: Float> Separable<'a, T> {
     /// The message of the potential `f` over the whole lattice.
     fn whole(&mut self, f: &[f64], y: &mut [f64]) {
         let geometry = Geometry::new(self.lattice);
-        let tiles = tiles(self.lattice);
         let half = self.cells.half;
-        // The largest potential of each cell.
-        let summits: Vec<Vec<f64>> = self
-            .chunks
-            .par_iter()
-            .map(|chunk| {
-                let f = &f[chunk.first..];
-                let of = |spot: &Spot| &f[spot.cell.first..spot.cell.first + spot.cell.len];
-                chunk
-                    .spots
-                    .iter()
-                    .map(|spot| of(spot).iter().copied().fold(f64::NEG_INFINITY, f64::max))
-                    .collect()
-            })
-            .collect();
-        // For each tile, what every node has at least.
-        let chunks = &self.chunks;
-        let least: Vec<f64> = tiles
-            .par_iter()
-            .map(|tile| {
-                let spots = chunks.iter().zip(&summits).flat_map(|(c, s)| c.spots.iter().zip(s));
-                spots
-                    .map(|(spot, summit)| {
-                        summit - geometry.square * geometry.distances(&spot.cell, half, tile)[1]
-                    })
-                    .fold(f64::NEG_INFINITY, f64::max)
-            })
-            .collect();
+        self.chunks.par_iter_mut().for_each(|chunk| {
+            for spot in &mut chunk.spots {
+                let first = chunk.first + spot.cell.first;
+                let f = &f[first..first + spot.cell.len];
+                spot.summit = f.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            }
+        });
+        let (chunks, tiles) = (&self.chunks, &self.tiles);
+        tiles.par_iter().zip(&mut self.least).for_each(|(tile, least)| {
+            let spots = chunks.iter().flat_map(|chunk| &chunk.spots);
+            let far = |spot: &Spot| geometry.distances(&spot.cell, half, tile)[1];
+            *least = spots
+                .map(|spot| spot.summit - geometry.square * far(spot))
+                .fold(f64::NEG_INFINITY, f64::max);
+        });
+        let least = &self.least;
         let nodes = self.lattice.nodes();
         self.chunks
             .par_iter_mut()
             .zip(self.sums.par_chunks_mut(nodes))
             .zip(self.tops.par_chunks_mut(nodes))
-            .zip(&summits)
             .with_max_len(1)
-            .for_each(|(((chunk, sums), tops), summits)| {
+            .for_each(|((chunk, sums), tops)| {
                 sums.fill(0.0);
                 tops.fill(f64::NEG_INFINITY);
-                for (spot, summit) in chunk.spots.iter().zip(summits) {
+                for spot in &chunk.spots {
                     let cell = &spot.cell;
                     let range = cell.first..cell.first + cell.len;
                     let f = &f[chunk.first + range.start..chunk.first + range.end];
                     let offsets =
                         &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
-                    for (tile, least) in tiles.iter().zip(&least) {
+                    for (tile, least) in tiles.iter().zip(least) {
                         let nearest = geometry.distances(cell, half, tile)[0];
-                        let most = summit + (cell.len as f64).ln() - geometry.square * nearest;
+                        let most = spot.summit + (cell.len as f64).ln() - geometry.square * nearest;
                         if most >= least - FAINT {
                             chunk.exact.tile(&geometry, cell, tile, offsets, f, sums, tops);
                         }
