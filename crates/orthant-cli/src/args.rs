@@ -251,6 +251,8 @@ pub(crate) enum Suite {
     Threads,
     /// The lattice: its iteration against stored features, growth of the time to ten million points
     Lattice,
+    /// Errors of features against the exact kernel, at the ranks of the README
+    Accuracy,
     /// Peak memory of a solve against its feature matrices
     Memory,
     /// Growth of the time with the number of points

@@ -12,6 +12,7 @@ use orthant::{Method, Options, Precision, rot};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::accuracy;
 use crate::args::{Bench, Suite};
 use crate::data;
 use crate::failure::Failure;
@@ -48,6 +49,9 @@ pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
         if wants(Suite::Lattice) {
             lattice(arguments.quick)?;
         }
+        if wants(Suite::Accuracy) {
+            accuracy::run(arguments.quick)?;
+        }
         if wants(Suite::Memory) {
             peak_memory(arguments)?;
         }
@@ -59,7 +63,7 @@ pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
 }
 
 /// Prints one line.
-fn line(value: &Value) -> Result<(), Failure> {
+pub(crate) fn line(value: &Value) -> Result<(), Failure> {
     output::to_stdout(|out| writeln!(out, "{value}"))
 }
 

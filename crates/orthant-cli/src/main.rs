@@ -1,5 +1,6 @@
 //! The `orthant` command: optimal transport on files.
 
+mod accuracy;
 mod args;
 mod bench;
 mod data;

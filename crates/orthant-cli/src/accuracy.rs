@@ -1,0 +1,123 @@
+//! `orthant bench --suite accuracy`: errors of features against the exact kernel.
+
+use std::f64::consts::PI;
+use std::time::Instant;
+
+use orthant::{Anchors, Features, Measure, Method, Options, Points, Solution, divergence, rot};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Open01};
+use serde_json::json;
+
+use crate::bench::line;
+use crate::data;
+use crate::failure::Failure;
+
+/// Ranks for each epsilon, on the problem of the paper's Figure 1.
+const FIGURE_1: [(f64, &[usize]); 5] = [
+    (0.01, &[2500]),
+    (0.05, &[350, 1200]),
+    (0.1, &[350, 1200]),
+    (0.5, &[125, 350]),
+    (2.5, &[125, 350]),
+];
+/// The same for two caps of the unit sphere.
+const CAPS: [(f64, &[usize]); 3] = [(0.01, &[2500]), (0.05, &[2500]), (0.1, &[2500])];
+/// Draws of the paper's features, whose median error is told.
+const SEEDS: u64 = 5;
+
+/// Two caps of the unit sphere of half-angle 50 degrees, 60 degrees apart.
+fn caps(n: usize, seed: u64) -> [Vec<f64>; 2] {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut uniform = || -> f64 { Open01.sample(&mut rng) };
+    [0.0, PI / 3.0].map(|turn: f64| {
+        (0..n)
+            .flat_map(|_| {
+                let z = 1.0 - uniform() * (1.0 - (PI / 3.6).cos());
+                let (s, angle) = ((1.0 - z * z).sqrt(), 2.0 * PI * uniform());
+                let (x, y) = (s * angle.cos(), s * angle.sin());
+                [turn.cos() * x + turn.sin() * z, y, turn.cos() * z - turn.sin() * x]
+            })
+            .collect()
+    })
+}
+
+pub(crate) fn run(quick: bool) -> Result<(), Failure> {
+    let n = if quick { 1_000 } else { 10_000 };
+    let [x, y] = data::figure_1(n, 0);
+    let plane = [data::uniform(&x, n)?, data::uniform(&y, n)?];
+    problem("figure_1", &plane, &FIGURE_1[usize::from(quick)..])?;
+    whole_divergence(&plane)?;
+    let [x, y] = caps(n, 0);
+    let measure = |v: Vec<f64>| -> orthant::Result<_> { Ok(Measure::uniform(Points::new(v, 3)?)) };
+    problem("caps", &[measure(x)?, measure(y)?], &CAPS[usize::from(quick)..])
+}
+
+/// A solve to a marginal error of 1e-9, and its time.
+fn solve(
+    [mu, nu]: &[Measure<'_>; 2],
+    epsilon: f64,
+    method: Method<'static>,
+    rank: Option<usize>,
+    seed: u64,
+) -> Result<(Solution, f64), Failure> {
+    let mut builder =
+        Options::builder(epsilon).method(method).seed(seed).tolerance(1e-9).max_iterations(200_000);
+    if let Some(rank) = rank {
+        builder = builder.rank(rank);
+    }
+    let begun = Instant::now();
+    let solution = rot(mu, nu, &builder.build()?)?;
+    Ok((solution, begun.elapsed().as_secs_f64()))
+}
+
+fn problem(
+    name: &str,
+    clouds: &[Measure<'_>; 2],
+    cases: &[(f64, &[usize])],
+) -> Result<(), Failure> {
+    for &(epsilon, ranks) in cases {
+        let (exact, exact_seconds) = solve(clouds, epsilon, Method::online(), None, 0)?;
+        let error = |s: &Solution| (s.value_kl / exact.value_kl - 1.0).abs();
+        for &rank in ranks {
+            let (lattice, seconds) = solve(clouds, epsilon, Method::lattice(), Some(rank), 0)?;
+            let paper = Method::Factored(Features::Gaussian(Anchors::Paper { centred: false }));
+            let mut errors = Vec::new();
+            for seed in 0..SEEDS {
+                errors.push(error(&solve(clouds, epsilon, paper.clone(), Some(rank), seed)?.0));
+            }
+            errors.sort_by(f64::total_cmp);
+            line(&json!({
+                "bench": "accuracy", "problem": name, "n": clouds[0].points().len(),
+                "epsilon": epsilon, "rank": rank, "nodes": lattice.rank,
+                "relative_error": error(&lattice),
+                "relative_bound": lattice.bound.map(|b| b / lattice.value_kl),
+                "seconds": seconds, "paper_relative_error": errors[errors.len() / 2],
+                "exact_value_kl": exact.value_kl, "exact_seconds": exact_seconds,
+            }))?;
+        }
+    }
+    Ok(())
+}
+
+/// The divergence at small epsilon, where the self terms of random features fail.
+fn whole_divergence([mu, nu]: &[Measure<'_>; 2]) -> Result<(), Failure> {
+    let epsilon = 0.05;
+    let of = |method: Method<'static>| -> Result<_, Failure> {
+        let options = Options::builder(epsilon).method(method).tolerance(1e-8).build()?;
+        let begun = Instant::now();
+        let found = divergence(mu, nu, &options)?;
+        Ok((found, begun.elapsed().as_secs_f64()))
+    };
+    let (exact, exact_seconds) = of(Method::online())?;
+    let (lattice, seconds) = of(Method::lattice())?;
+    let (paper, _) = of(Method::paper())?;
+    let error = |value: f64| (value / exact.value - 1.0).abs();
+    line(&json!({
+        "bench": "accuracy_divergence", "problem": "figure_1", "n": mu.points().len(),
+        "epsilon": epsilon, "relative_error": error(lattice.value),
+        "relative_bound": lattice.bound().map(|b| b / lattice.value), "seconds": seconds,
+        "paper_relative_error": error(paper.value), "exact_value": exact.value,
+        "exact_seconds": exact_seconds,
+    }))
+}
