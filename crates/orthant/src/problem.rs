@@ -59,6 +59,21 @@ impl Terms {
     }
 }
 
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+struct Setting<'s, 'p> {
+    mu: &'s Measure<'s>,
+    nu: &'s Measure<'s>,
+    options: &'s Options<'p>,
+    terms: Terms,
+}
+
+impl<'s> Setting<'s, '_> {
+    fn measures(&self, clouds: [Cloud; 2]) -> [&'s Measure<'s>; 2] {
+        clouds.map(|cloud| if cloud == Cloud::X { self.mu } else { self.nu })
+    }
+}
+
 /// The two clouds of a term.
 fn clouds(term: Term) -> [Cloud; 2] {
     match term {
@@ -118,6 +133,7 @@ impl<'p> Problem<'p> {
         terms: Terms,
     ) -> Result<Self> {
         let begun = Instant::now();
+        let setting = Setting { mu, nu, options, terms };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
         let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
@@ -125,20 +141,20 @@ impl<'p> Problem<'p> {
         let rank = options.rank.unwrap_or(DEFAULT_RANK);
         let (storage, ground) = match &options.method {
             Method::Auto => {
-                let stages = gauged(mu, nu, options, terms)?;
+                let stages = gauged(setting)?;
                 let list: Vec<auto::TermStage<'_>> = terms
                     .list()
                     .iter()
                     .map(|&term| auto::TermStage {
                         stage: stages[term as usize].as_ref().expect("of every term"),
                         clouds: clouds(term),
-                        measures: clouds(term).map(|c| if c == Cloud::X { mu } else { nu }),
+                        measures: setting.measures(clouds(term)),
                     })
                     .collect();
                 let choice = auto::choose(&list, options, || {
                     Ok(match terms {
                         Terms::Cross => None,
-                        Terms::All => Some(common(Term::Cross, mu, nu, options)?),
+                        Terms::All => Some(common(Term::Cross, setting)?),
                     })
                 })?;
                 reason = Some(choice.reason);
@@ -148,15 +164,13 @@ impl<'p> Problem<'p> {
                     Pick::Random { .. } => Storage::Factored,
                     Pick::Lattice { .. } => Storage::Separable,
                 };
-                (storage, furnish(choice.pick, stages, storage, mu, nu, options, terms)?)
+                (storage, furnish(choice.pick, stages, storage, setting)?)
             }
             Method::Dense(cost) => {
                 check_memory(Storage::Dense, pairs, options)?;
-                (Storage::Dense, cost_ground(cost, Storage::Dense, mu, nu, options, terms)?)
+                (Storage::Dense, cost_ground(cost, Storage::Dense, setting)?)
             }
-            Method::Online(cost) => {
-                (Storage::Online, cost_ground(cost, Storage::Online, mu, nu, options, terms)?)
-            }
+            Method::Online(cost) => (Storage::Online, cost_ground(cost, Storage::Online, setting)?),
             Method::Factored(features) => {
                 let separable =
                     matches!(features, Features::Gaussian(Anchors::Lattice { stored: false }));
@@ -165,7 +179,7 @@ impl<'p> Problem<'p> {
                     let numbers = (n + m) * features.rank(mu.dim(), rank) as f64;
                     check_memory(storage, numbers, options)?;
                 }
-                (storage, feature_ground(features, storage, mu, nu, options, terms)?)
+                (storage, feature_ground(features, storage, setting)?)
             }
         };
         if let Ground::Maps { frame: Some(frame), .. } = &ground {
@@ -919,30 +933,26 @@ fn check_rank(map: &dyn FeatureMap) -> Result<()> {
 fn cost_ground<'p>(
     cost: &'p Cost<'p>,
     storage: Storage,
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    options: &Options<'_>,
-    terms: Terms,
+    setting: Setting<'_, '_>,
 ) -> Result<Ground<'p>> {
     match cost {
-        Cost::SquaredEuclidean => euclidean(Pick::Exact, storage, mu, nu, options, terms),
-        Cost::Matrix(matrix) => matrix_ground(matrix, mu, nu, options.epsilon),
-        Cost::Features(features) => feature_ground(features, storage, mu, nu, options, terms),
+        Cost::SquaredEuclidean => euclidean(Pick::Exact, storage, setting),
+        Cost::Matrix(matrix) => {
+            matrix_ground(matrix, setting.mu, setting.nu, setting.options.epsilon)
+        }
+        Cost::Features(features) => feature_ground(features, storage, setting),
     }
 }
 
 /// A term in coordinates that all terms can share.
-fn common(term: Term, mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Stage> {
+fn common(term: Term, setting: Setting<'_, '_>) -> Result<Stage> {
+    let Setting { mu, nu, options, .. } = setting;
     Stage::new(Gauge::common(mu, nu, options.epsilon)?, term, mu, nu)
 }
 
 /// The terms of a squared Euclidean cost, each in its best coordinates.
-fn gauged(
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    options: &Options<'_>,
-    terms: Terms,
-) -> Result<[Option<Stage>; 3]> {
+fn gauged(setting: Setting<'_, '_>) -> Result<[Option<Stage>; 3]> {
+    let Setting { mu, nu, options, terms } = setting;
     let epsilon = options.epsilon;
     let mut stages = [None, None, None];
     for &term in terms.list() {
@@ -958,16 +968,8 @@ fn gauged(
 }
 
 /// The ground of a squared Euclidean cost.
-fn euclidean<'p>(
-    pick: Pick,
-    storage: Storage,
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    options: &Options<'_>,
-    terms: Terms,
-) -> Result<Ground<'p>> {
-    let stages = gauged(mu, nu, options, terms)?;
-    furnish(pick, stages, storage, mu, nu, options, terms)
+fn euclidean<'p>(pick: Pick, storage: Storage, setting: Setting<'_, '_>) -> Result<Ground<'p>> {
+    furnish(pick, gauged(setting)?, storage, setting)
 }
 
 /// Puts features on the stages.
@@ -975,15 +977,13 @@ fn furnish<'p>(
     pick: Pick,
     mut stages: [Option<Stage>; 3],
     storage: Storage,
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    options: &Options<'_>,
-    terms: Terms,
+    setting: Setting<'_, '_>,
 ) -> Result<Ground<'p>> {
+    let Setting { mu, nu, options, terms } = setting;
     if matches!(pick, Pick::Random { .. }) && terms == Terms::All {
         // One random map serves all terms of a divergence, so they must share their coordinates.
         for &term in terms.list() {
-            stages[term as usize] = Some(common(term, mu, nu, options)?);
+            stages[term as usize] = Some(common(term, setting)?);
         }
     }
     let used = match pick {
@@ -1054,11 +1054,9 @@ fn lattice(term: &auto::TermStage<'_>, options: &Options<'_>) -> Result<Lattice>
 fn feature_ground<'p>(
     features: &'p Features<'p>,
     storage: Storage,
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    options: &Options<'_>,
-    terms: Terms,
+    setting: Setting<'_, '_>,
 ) -> Result<Ground<'p>> {
+    let Setting { mu, nu, options, .. } = setting;
     let shared = |map: Arc<dyn FeatureMap>, used, frame| {
         if mu.dim() != nu.dim() {
             return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
@@ -1069,10 +1067,10 @@ fn feature_ground<'p>(
     let rank = options.rank.unwrap_or(DEFAULT_RANK);
     match features {
         Features::Gaussian(Anchors::Random(draw)) => {
-            euclidean(Pick::Random { draw: *draw, rank }, storage, mu, nu, options, terms)
+            euclidean(Pick::Random { draw: *draw, rank }, storage, setting)
         }
         Features::Gaussian(Anchors::Lattice { stored }) => {
-            euclidean(Pick::Lattice { stored: *stored }, storage, mu, nu, options, terms)
+            euclidean(Pick::Lattice { stored: *stored }, storage, setting)
         }
         Features::Gaussian(Anchors::Paper { centred }) => {
             let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;

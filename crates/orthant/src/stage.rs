@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::design::{self, Draw, Lattice};
 use crate::error::{Cloud, Result};
-use crate::features::{self, FeatureMap, Gaussian, LatticeMap};
+use crate::features::{self, FeatureMap, Gaussian, lattice_map};
 use crate::frame::Frame;
 use crate::gauge::{Gauge, Placed, second_moments};
 use crate::kernel::log_sum;
@@ -158,7 +158,7 @@ impl Stage {
 
     /// The features of a lattice, one by one.
     pub(crate) fn stored_lattice(lattice: &Lattice) -> Arc<dyn FeatureMap> {
-        Arc::new(LatticeMap::new(lattice))
+        Arc::new(lattice_map(lattice))
     }
 }
 

@@ -4,6 +4,7 @@
 //! cloud) have this form once their squares are written out. In coordinates centred on the data it
 //! loses no more than the rounding of the largest squared norm.
 
+use super::FeatureMap;
 use crate::frame::Frame;
 use crate::kernel::LogRows;
 use crate::measure::Points;
@@ -60,14 +61,6 @@ impl Affine {
         &self.frame
     }
 
-    pub(crate) fn dim(&self) -> usize {
-        self.frame.dim()
-    }
-
-    pub(crate) fn rank(&self) -> usize {
-        self.rank
-    }
-
     /// Rows `first, first + 1, ...`, as many as fit in `out`.
     pub(crate) fn fill(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]) {
         assert_eq!(stride, self.bias.len(), "the stride of features is their padded number");
@@ -99,6 +92,20 @@ impl Affine {
                 simd::affine(&tile[..rows * width], width, matrix, from, group);
             }
         }
+    }
+}
+
+impl FeatureMap for Affine {
+    fn dim(&self) -> usize {
+        self.frame.dim()
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn log_features(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]) {
+        self.fill(points, first, stride, out);
     }
 }
 

@@ -155,7 +155,7 @@ impl FeatureMap for Gaussian {
     }
 
     fn log_features(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]) {
-        self.affine.fill(points, first, stride, out);
+        self.affine.log_features(points, first, stride, out);
     }
 }
 

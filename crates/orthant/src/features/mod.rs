@@ -14,7 +14,7 @@ pub(crate) use affine::{Affine, SquaredEuclidean};
 pub use arc_cosine::ArcCosine;
 pub use explicit::FeatureMatrix;
 pub use gaussian::Gaussian;
-pub(crate) use lattice::LatticeMap;
+pub(crate) use lattice::lattice_map;
 pub use linear::Linear;
 
 use crate::error::{Error, Result};

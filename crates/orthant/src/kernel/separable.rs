@@ -753,11 +753,7 @@ impl<'a, T: Float> Separable<'a, T> {
             iteration: 0,
             row: self.cells.order[place] as usize + 1,
             value,
-            remedy: if size_of::<T>() == 4 {
-                "use double precision or a larger epsilon"
-            } else {
-                "use a larger epsilon"
-            },
+            remedy: T::REMEDY,
             cloud: Cloud::X,
         }
     }
@@ -1195,7 +1191,7 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
-    use crate::features::{LatticeMap, Mapped};
+    use crate::features::{Mapped, lattice_map};
     use crate::kernel::{Factored, FactoredSelf, Kernel, SelfKernel, Stored};
 
     fn cloud(n: usize, dim: usize, shift: f64, seed: u64) -> Points<'static> {
@@ -1238,7 +1234,7 @@ mod tests {
         ] {
             let (x, y) = (cloud(n, dim, 0.0, 1), cloud(m, dim, shift, 2));
             let lattice = lattice(&x, &y, epsilon, 0.05);
-            let map = LatticeMap::new(&lattice);
+            let map = lattice_map(&lattice);
             let (cx, cy) = (Cells::new(&x, &lattice), Cells::new(&y, &lattice));
             let (a, b) = (vec![1.0 / n as f64; n], vec![1.0 / m as f64; m]);
             let start: Vec<f64> = a.iter().map(|a: &f64| a.ln()).collect();
@@ -1312,21 +1308,17 @@ mod tests {
         for (dim, epsilon, shift) in [(1, 1e-4, 3.0), (2, 0.01, 1.0), (3, 0.2, 0.3)] {
             let (x, y) = (cloud(200, dim, 0.0, 3), cloud(200, dim, shift, 4));
             let lattice = lattice(&x, &y, epsilon, 0.1);
-            let map = LatticeMap::new(&lattice);
+            let map = lattice_map(&lattice);
             let cells = Cells::new(&x, &lattice);
             let f: Vec<f64> = (0..200).map(|i| f64::from(i).sin() * 3.0 / epsilon.sqrt()).collect();
             let mut stored = Stored::<f64>::new(Box::new(Mapped::new(&map, x.clone())));
             let mut separable = Separable::<f32>::new(&x, &lattice, &cells, 20.0);
-            let (mut y, mut other) = (vec![0.0; map_rank(&lattice)], vec![0.0; lattice.nodes()]);
+            let (mut y, mut other) = (vec![0.0; lattice.rank()], vec![0.0; lattice.nodes()]);
             stored.message(&f, &mut y);
             separable.message(&cells.sorted(&f), &mut other);
             for (exact, found) in y.iter().zip(&other) {
                 assert!((exact - found).abs() <= 1e-11 * exact.abs().max(1.0), "{exact} {found}");
             }
         }
-    }
-
-    fn map_rank(lattice: &Lattice) -> usize {
-        lattice.rank()
     }
 }

@@ -178,17 +178,7 @@ impl<'a, T: Float> Stored<'a, T> {
     }
 
     fn breakdown(row: usize, value: f64) -> Error {
-        Error::Breakdown {
-            iteration: 0,
-            row: row + 1,
-            value,
-            remedy: if size_of::<T>() == 4 {
-                "use double precision or a larger epsilon"
-            } else {
-                "use a larger epsilon"
-            },
-            cloud: Cloud::X,
-        }
+        Error::Breakdown { iteration: 0, row: row + 1, value, remedy: T::REMEDY, cloud: Cloud::X }
     }
 
     /// `A`, row-major.

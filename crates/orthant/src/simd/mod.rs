@@ -79,6 +79,8 @@ pub(crate) trait Float:
     const DRIFT: f64;
     /// Terms below `exp(-CUTOFF)` of a sum cannot be told from its rounding, many of them together.
     const CUTOFF: f64;
+    /// What to do when numbers leave the range.
+    const REMEDY: &'static str;
     /// Parts of a mass below this cannot be told from its rounding.
     const ROUNDING: f64;
     /// Factors further than this (in logarithms) from their weights are kept as logarithms.
@@ -92,6 +94,7 @@ impl Float for f32 {
     const FAR: f64 = 25.0;
     const CUTOFF: f64 = 20.0;
     const ROUNDING: f64 = 1e-6;
+    const REMEDY: &'static str = "use double precision or a larger epsilon";
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
     fn from_f64(x: f64) -> f32 {
@@ -152,6 +155,7 @@ impl Float for f64 {
     const FAR: f64 = 250.0;
     const CUTOFF: f64 = 40.0;
     const ROUNDING: f64 = 1e-12;
+    const REMEDY: &'static str = "use a larger epsilon";
     #[inline(always)]
     fn from_f64(x: f64) -> f64 {
         x
