@@ -8,7 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Optimal transport in linear time.
 ///
 /// Compares two clouds of points: how far apart they are (regularised optimal transport and Sinkhorn
-/// divergences), with positive features, whose iterations cost r (n + m), or exactly.
+/// divergences), with positive features, whose iterations cost r (n + m), to an accuracy that you
+/// choose, or exactly.
 #[derive(Debug, Parser)]
 #[command(
     name = "orthant",
@@ -17,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     after_help = "Examples:\n  \
         orthant demo                              see it work, no files needed\n  \
         orthant divergence before.csv after.csv   how far apart are two clouds?\n  \
+        orthant rot x.npy y.npy --accuracy 1e-5   how much does it cost to move one to the other?\n  \
         orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n\n\
         Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge within the limits (the\n\
         result so far is printed), 1 anything else."
@@ -34,7 +36,8 @@ pub(crate) enum Command {
     /// Sinkhorn divergence of two clouds: zero if they are equal, positive if not
     #[command(after_help = SOLVE_EXAMPLES_DIVERGENCE)]
     Divergence(Solve),
-    /// The problem of the paper's Figure 1, solved with features and exactly; no files needed
+    /// The problem of the paper's Figure 1, on lattices, with random features and exactly; no files
+    /// needed
     Demo(Demo),
     /// Measure this machine: JSON Lines with ratios to plain reading and to matrix-vector products
     Bench(Bench),
@@ -57,22 +60,30 @@ pub(crate) enum Command {
 }
 
 const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
-    orthant rot x.csv y.csv                                 epsilon from the data, method by size\n  \
+    orthant rot x.csv y.csv                          epsilon from the data, method by accuracy\n  \
+    orthant rot x.csv y.csv --accuracy 1e-6          to a millionth of value_kl\n  \
     orthant rot x.csv y.csv --eps 0.1 --columns lon,lat --weights population\n  \
-    orthant rot x.npy y.npz:samples --method gaussian --rank 2000 --precision f32\n  \
+    orthant rot x.npy y.npy --memory 2G              with matrices of 2 GiB at most\n  \
+    orthant rot x.npy y.npy --anchors lattice --rank 500   as well as 500 nodes allow\n  \
+    orthant rot x.npy y.npz:samples --anchors sobol --rank 2000 --precision f32\n  \
+    orthant rot x.csv y.csv --anchors paper --uncentred    exactly the features of the paper\n  \
     zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
     Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
     standard input. JSON: value, value_kl, transport_cost, epsilon, n, m, dim, method, rank,\n\
+    error_bound (0 if exact, null if not known), error_estimate, reason (null if not automatic),\n\
     converged, stop, iterations, marginal_error_x, marginal_error_y,\n\
     seconds{read,features,solve,total}.";
 
 const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
-    orthant divergence x.csv y.csv                          epsilon from the data, method by size\n  \
+    orthant divergence x.csv y.csv                   epsilon from the data, method by accuracy\n  \
+    orthant divergence x.csv y.csv --accuracy 1e-6   its terms to a millionth of their value_kl\n  \
     orthant divergence x.csv y.csv --eps 0.1 --json | jq .value\n  \
-    orthant divergence x.csv y.csv --method online          exact, in linear memory\n\n\
-    S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2, with one kernel for its three terms. JSON as for\n\
-    rot, and the terms as cross, self_x, self_y, each such an object; value_kl equals value (the\n\
-    entropies cancel), transport_cost is combined like value.";
+    orthant divergence x.csv y.csv --anchors sobol   one kernel for all terms: never negative\n  \
+    orthant divergence x.csv y.csv --method online   exact, in linear memory\n\n\
+    S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2. JSON as for rot, and after reason the key kernels\n\
+    (exact; shared: one feature map for all terms; per_term: a lattice for each, with a bound each),\n\
+    and at the end the terms as cross, self_x, self_y, each an object as of rot; value_kl equals\n\
+    value (the entropies cancel), transport_cost and error_bound are combined like value.";
 
 /// What `rot` and `divergence` take.
 #[derive(Debug, Args)]
@@ -89,9 +100,21 @@ pub(crate) struct Solve {
     /// How the kernel is applied
     #[arg(long, value_enum, default_value_t = MethodName::Auto)]
     pub(crate) method: MethodName,
-    /// Number of random features (gaussian, arccos)
-    #[arg(long, value_name = "R", default_value_t = 1000)]
-    pub(crate) rank: usize,
+    /// Where the anchors of gaussian features are [default: sobol]; auto becomes gaussian
+    #[arg(long, value_enum, value_name = "ANCHORS")]
+    pub(crate) anchors: Option<AnchorsName>,
+    /// Number of random features [default: 1000], or of lattice nodes at most [default: as the
+    /// accuracy needs]; auto becomes gaussian
+    #[arg(long, value_name = "R")]
+    pub(crate) rank: Option<usize>,
+    #[arg(
+        long,
+        value_name = "A",
+        allow_negative_numbers = true,
+        help = "Largest error of the value that auto and lattices may make, relative to value_kl \
+                [default: 1e-3]"
+    )]
+    pub(crate) accuracy: Option<f64>,
     /// Seed of the random features
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -108,6 +131,10 @@ pub(crate) struct Solve {
     /// Stop after this time: seconds, or with a unit (500ms, 30s, 5m, 2h)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time_limit: Option<Duration>,
+    /// Largest matrices to store: bytes, or with a unit (500M, 2G, 8GiB are powers of 1024, 500MB of
+    /// 1000) [default: the memory that the system has available]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory: Option<u64>,
 
     /// Columns that are coordinates: names or positions from 1, ranges as 2-5
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Reading files")]
@@ -125,9 +152,13 @@ pub(crate) struct Solve {
     #[arg(long, value_enum, default_value_t = MissingName::Error, help_heading = "Reading files")]
     pub(crate) missing: MissingName,
 
-    /// Gaussian features around the origin, as the paper has them, and not around the clouds
+    /// The paper's anchors around the origin, as it has them, and not around the clouds
     #[arg(long, help_heading = "Kernels")]
     pub(crate) uncentred: bool,
+    /// Solve in the coordinates given, and not in those in which both clouds have the same mean and
+    /// covariance: the same result, with more features
+    #[arg(long, help_heading = "Kernels")]
+    pub(crate) no_gauge: bool,
     /// Order of the arc-cosine kernel: 0, 1 or 2
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Kernels")]
     pub(crate) order: u8,
@@ -173,9 +204,9 @@ impl Threads {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MethodName {
-    /// Exact while that is quick, Gaussian features beyond
+    /// The quickest for the accuracy: a lattice, Sobol anchors, or exact
     Auto,
-    /// The paper's random features of the squared Euclidean cost, linear time
+    /// Features of the squared Euclidean cost, linear time; see --anchors
     Gaussian,
     /// Random features of the arc-cosine kernel, linear time
     Arccos,
@@ -185,6 +216,20 @@ pub(crate) enum MethodName {
     Dense,
     /// Exact, squared Euclidean cost, the kernel recomputed: linear memory
     Online,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnchorsName {
+    /// Random, from Sobol points: the best of the random ones, any number of coordinates
+    Sobol,
+    /// Random, independent
+    Iid,
+    /// Random, in orthogonal directions
+    Orthogonal,
+    /// The nodes of a lattice: an error bound, up to four coordinates
+    Lattice,
+    /// Random, as the paper has them: one variance for all directions
+    Paper,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -207,12 +252,13 @@ pub(crate) enum MissingName {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     orthant demo                     20,000 points a cloud, some seconds\n  \
-    orthant demo --rank 4000         four times the features, half the error")]
+    orthant demo --rank 4000         four times the random features, half their error\n  \
+    orthant demo --points 1000000    a million points a cloud")]
 pub(crate) struct Demo {
     /// Points of each cloud
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     pub(crate) points: u32,
-    /// Number of random features
+    /// Number of random features, to compare with
     #[arg(long, value_name = "R", default_value_t = 1000)]
     pub(crate) rank: usize,
     /// Seed of the clouds and of the features
@@ -276,6 +322,42 @@ fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("{text} is not a time; give a positive number of seconds"))
 }
 
+/// A number of bytes such as `1000000`, `500M`, `1.5G`, `8GiB` or `500MB`.
+fn size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit_error =
+        || format!("the unit {unit:?} is not one of B, K, M, G, T, KiB to TiB, KB to TB");
+    let letters = unit.to_ascii_lowercase();
+    // As for `sort` or `head`: a lone letter is a power of 1024, with a B one of 1000.
+    let (prefix, base) = match letters.strip_suffix('b') {
+        None => (letters.as_str(), 1024_f64),
+        Some(prefix) => match prefix.strip_suffix('i') {
+            Some("") => return Err(unit_error()),
+            Some(prefix) => (prefix, 1024.0),
+            None => (prefix, 1000.0),
+        },
+    };
+    let power = match prefix {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return Err(unit_error()),
+    };
+    let number: f64 = number
+        .trim()
+        .parse()
+        .map_err(|_| "expected a number of bytes, such as 500M, 2G or 8GiB".to_owned())?;
+    let bytes = number * base.powi(power);
+    if !(1.0..=2f64.powi(63)).contains(&bytes) {
+        return Err(format!("{text} is not a size; give at least one byte, and fewer than 2^63"));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+    Ok(bytes as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,6 +377,29 @@ mod tests {
         }
         for bad in ["", "x", "-1", "3d", "nan", "1e400", "inf"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("1000000", 1_000_000),
+            ("7B", 7),
+            ("64k", 64 << 10),
+            ("500M", 500 << 20),
+            ("500MB", 500_000_000),
+            ("1.5G", 3 << 29),
+            ("2 G", 2 << 30),
+            ("8GiB", 8 << 30),
+            ("8gib", 8 << 30),
+            ("2T", 2 << 40),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in
+            ["", "G", "x", "0", "0.5", "-1G", "5X", "5iB", "5GiBs", "nan", "inf", "1e30", "9e9T"]
+        {
+            assert!(size(bad).is_err(), "{bad}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use comfy_table::{Table, presets};
-use orthant::{Divergence, Measure, Solution, Stop};
+use orthant::{Divergence, Measure, Solution, Stop, Used};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -21,6 +21,13 @@ pub(crate) struct Report {
     pub(crate) dim: usize,
     pub(crate) method: &'static str,
     pub(crate) rank: usize,
+    /// Of the distance from the value of the exact kernel: 0 if that is what was used.
+    pub(crate) error_bound: Option<f64>,
+    pub(crate) error_estimate: Option<f64>,
+    pub(crate) reason: Option<String>,
+    /// Of a divergence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kernels: Option<&'static str>,
     pub(crate) converged: bool,
     pub(crate) stop: &'static str,
     pub(crate) iterations: usize,
@@ -70,6 +77,10 @@ impl Report {
             dim: sizes.dim,
             method: s.method.as_str(),
             rank: s.rank,
+            error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
+            error_estimate: s.estimate,
+            reason: s.reason.clone(),
+            kernels: None,
             converged: s.converged(),
             stop: s.stop.as_str(),
             iterations: s.iterations,
@@ -117,12 +128,26 @@ impl Report {
             epsilon: cross.epsilon,
             method: cross.method,
             rank: cross.rank,
+            error_bound: if is_exact(&d.cross) {
+                Some(0.0)
+            } else {
+                d.bound().filter(|b| b.is_finite())
+            },
+            // With one kernel for all terms their errors cancel rather than add up.
+            error_estimate: d.terms().iter().filter_map(|t| t.estimate).reduce(f64::max),
+            reason: cross.reason.clone(),
+            kernels: Some(d.kernels.as_str()),
             n,
             m,
             dim,
             terms: Some(Box::new(Terms { cross, self_x, self_y })),
         }
     }
+}
+
+/// Whether the kernel was that of the squared Euclidean cost itself.
+pub(crate) fn is_exact(solution: &Solution) -> bool {
+    matches!(solution.method, Used::Dense | Used::Online)
 }
 
 /// A table of two or more columns without lines.
@@ -148,6 +173,17 @@ pub(crate) fn number(x: f64) -> String {
     } else {
         format!("{x:.5e}")
     }
+}
+
+/// The order of magnitude of an error, with this many decimals.
+pub(crate) fn rough(x: f64, decimals: usize) -> String {
+    if x == 0.0 { "0".to_owned() } else { format!("{x:.decimals$e}") }
+}
+
+/// The lines of a table, without blanks at their ends.
+pub(crate) fn lines(table: &Table) -> String {
+    let text = table.to_string();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 /// A count with commas between thousands.
@@ -251,6 +287,7 @@ mod tests {
         ] {
             assert_eq!(number(x), text);
         }
+        assert_eq!((rough(0.0, 1), rough(2.44e-4, 1)), ("0".to_owned(), "2.4e-4".to_owned()));
         for (n, text) in [(7, "7"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(count(n), text);
         }

@@ -4,17 +4,25 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::ValueEnum;
+use comfy_table::{ColumnConstraint, ContentArrangement};
+use orthant::design::Draw;
 use orthant::{
-    Anchors, Features, Measure, Method, Options, Precision, Solution, Solver, mean_squared_distance,
+    Anchors, Features, Measure, Method, Options, Precision, Solution, Solver, Used,
+    mean_squared_distance,
 };
 
-use crate::args::{MethodName, PrecisionName, Solve};
+use crate::args::{AnchorsName, MethodName, PrecisionName, Solve};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::memory;
-use crate::output::{self, Report, Sizes, number};
+use crate::output::{self, Report, Sizes, count, number, rough};
 use crate::progress::Bar;
 
+/// Error of a value, as a part of `value_kl`, where none is given.
+const DEFAULT_ACCURACY: f64 = 1e-3;
+/// Columns of the answer for people.
+const WIDTH: u16 = 100;
 /// Epsilon, as a part of the mean squared distance, where none is given.
 const DEFAULT_EPSILON: f64 = 0.05;
 
@@ -57,6 +65,7 @@ fn command(
     solve: impl FnOnce(&Options<'_>, &mut Bar, &[Measure<'_>; 2]) -> Result<Answer, Failure> + Send,
 ) -> Result<ExitCode, Failure> {
     let begun = Instant::now();
+    let method = method(arguments)?;
     if let Some(path) = &arguments.output {
         output::check_writable(path)?;
     }
@@ -65,7 +74,7 @@ fn command(
     let read = begun.elapsed().as_secs_f64();
 
     let epsilon = arguments.threads.run(|| Epsilon::choose(arguments, &measures))?;
-    let options = options(arguments, epsilon.value)?;
+    let options = options(arguments, method, epsilon.value)?;
     let mut bar = Bar::new(arguments.tol);
     let answer = arguments.threads.run(|| solve(&options, &mut bar, &measures));
     bar.finish();
@@ -114,11 +123,45 @@ impl Epsilon {
     }
 }
 
-fn options(arguments: &Solve, epsilon: f64) -> Result<Options<'static>, Failure> {
-    let method = match arguments.method {
+/// The method asked for, if the options go together.
+fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
+    let Solve { method, anchors, rank, .. } = arguments;
+    let features = anchors.is_some() || rank.is_some();
+    let method =
+        if *method == MethodName::Auto && features { MethodName::Gaussian } else { *method };
+    let name = name_of(&method);
+    if anchors.is_some() && method != MethodName::Gaussian {
+        return Err(Failure::input(format!(
+            "--anchors are those of --method gaussian, {name} has none; leave one of the two out"
+        )));
+    }
+    if rank.is_some() && !matches!(method, MethodName::Gaussian | MethodName::Arccos) {
+        return Err(Failure::input(format!(
+            "--rank is a number of features of --method gaussian or arccos, {name} has no such \
+             number; leave one of the two out"
+        )));
+    }
+    let lattice = *anchors == Some(AnchorsName::Lattice);
+    let random = matches!(method, MethodName::Gaussian | MethodName::Arccos) && !lattice;
+    if arguments.accuracy.is_some() && random {
+        return Err(Failure::input(
+            "--accuracy is for --method auto and --anchors lattice; how good random features are \
+             depends on their number, --rank",
+        ));
+    }
+    if arguments.uncentred && *anchors != Some(AnchorsName::Paper) {
+        return Err(Failure::input("--uncentred is for the paper's anchors; add --anchors paper"));
+    }
+    Ok(match method {
         MethodName::Auto => Method::Auto,
         MethodName::Gaussian => {
-            Method::Factored(Features::Gaussian(Anchors::Paper { centred: !arguments.uncentred }))
+            Method::Factored(Features::Gaussian(match anchors.unwrap_or(AnchorsName::Sobol) {
+                AnchorsName::Sobol => Anchors::Random(Draw::Sobol),
+                AnchorsName::Iid => Anchors::Random(Draw::Iid),
+                AnchorsName::Orthogonal => Anchors::Random(Draw::Orthogonal),
+                AnchorsName::Lattice => Anchors::Lattice { stored: false },
+                AnchorsName::Paper => Anchors::Paper { centred: !arguments.uncentred },
+            }))
         }
         MethodName::Arccos => Method::Factored(Features::ArcCosine {
             order: arguments.order,
@@ -128,10 +171,23 @@ fn options(arguments: &Solve, epsilon: f64) -> Result<Options<'static>, Failure>
         MethodName::Linear => Method::Factored(Features::Linear),
         MethodName::Dense => Method::dense(),
         MethodName::Online => Method::online(),
-    };
+    })
+}
+
+/// How a choice is called on the command line.
+fn name_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
+}
+
+fn options(
+    arguments: &Solve,
+    method: Method<'static>,
+    epsilon: f64,
+) -> Result<Options<'static>, Failure> {
     let mut builder = Options::builder(epsilon)
         .method(method)
-        .rank(arguments.rank)
+        .gauge(!arguments.no_gauge)
+        .accuracy(accuracy(arguments))
         .seed(arguments.seed)
         .tolerance(arguments.tol)
         .max_iterations(arguments.max_iter)
@@ -139,69 +195,45 @@ fn options(arguments: &Solve, epsilon: f64) -> Result<Options<'static>, Failure>
             PrecisionName::F32 => Precision::F32,
             PrecisionName::F64 => Precision::F64,
         });
+    if let Some(rank) = arguments.rank {
+        builder = builder.rank(rank);
+    }
     if let Some(limit) = arguments.time_limit {
         builder = builder.time_limit(limit);
     }
-    if let Some(bytes) = memory::available() {
+    if let Some(bytes) = arguments.memory.or_else(memory::available) {
         builder = builder.max_memory(bytes);
     }
     Ok(builder.build()?)
 }
 
+fn accuracy(arguments: &Solve) -> f64 {
+    arguments.accuracy.unwrap_or(DEFAULT_ACCURACY)
+}
+
 /// The answer for people.
 fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 2]) -> String {
     let Answer { report, cross, .. } = answer;
-    let mut table = output::table();
-    let mut row = |name: &str, value: String, note: &str| {
-        table.add_row([name, &value, note]);
-    };
-    match &report.terms {
-        None => {
-            row("value", number(report.value), "W = <P,C> + eps sum P log P, as the paper has it");
-            row("value_kl", number(report.value_kl), "W + eps (H(a) + H(b)): POT \"KL\", OTT");
-            match report.transport_cost {
-                Some(cost) => row("transport cost", number(cost), "<P,C>"),
-                None => row(
-                    "transport cost",
-                    "-".to_owned(),
-                    "needs all pairs for this kernel: too many",
-                ),
-            }
-        }
-        Some(terms) => {
-            row("divergence", number(report.value), "W(x,y) - (W(x,x) + W(y,y)) / 2");
-            for (name, term) in [
-                ("  W(x,y)", &terms.cross),
-                ("  W(x,x)", &terms.self_x),
-                ("  W(y,y)", &terms.self_y),
-            ] {
-                let note =
-                    format!("value_kl {}, {} iterations", number(term.value_kl), term.iterations);
-                row(name, number(term.value), &note);
-            }
-        }
-    }
-    let format = match (cross.method, arguments.precision) {
-        (orthant::Used::Online, _) | (_, PrecisionName::F64) => "f64",
-        (_, PrecisionName::F32) => "f32",
-    };
-    let method = match cross.method {
-        orthant::Used::Dense | orthant::Used::Online => {
-            format!("{}, exact, {format}", report.method)
-        }
-        _ => format!("{}, rank {}, {format}", report.method, output::count(report.rank)),
-    };
-    row("method", method, cross.reason.as_deref().unwrap_or_default());
+    let mut rows = values(report, cross.method);
+    rows.push([
+        "method".to_owned(),
+        used(arguments, report, cross),
+        report.reason.clone().unwrap_or_default(),
+    ]);
+    rows.extend(kernels(report));
+    rows.extend(error(arguments, report, cross.method));
     let converged = if report.converged {
         "yes".to_owned()
     } else {
         format!("NO: {}", report.stop.replace('_', " "))
     };
     let errors = format!(
-        "{} iterations, marginal errors {:.1e} (x) and {:.1e} (y)",
-        report.iterations, report.marginal_error_x, report.marginal_error_y
+        "{} iterations, marginal errors {} and {}",
+        count(report.iterations),
+        rough(report.marginal_error_x, 1),
+        rough(report.marginal_error_y, 1)
     );
-    row("converged", converged, &errors);
+    rows.push(["converged".to_owned(), converged, errors]);
     let s = report.seconds;
     let phases = format!(
         "read {}, features {}, solve {}",
@@ -209,14 +241,31 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
         output::seconds(s.features),
         output::seconds(s.solve)
     );
-    row("time", output::seconds(s.total), &phases);
+    rows.push(["time".to_owned(), output::seconds(s.total), phases]);
 
+    let mut table = output::table();
+    table.add_rows(rows);
+    // Notes are wrapped, numbers are not.
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    for column in table.column_iter_mut().take(2) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    let tail = if report.converged {
+        ""
+    } else {
+        "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
+    };
+    format!("{}\n\n{}{tail}", head(arguments, epsilon, report, dropped), output::lines(&table))
+}
+
+/// Which clouds, and which epsilon.
+fn head(arguments: &Solve, epsilon: &Epsilon, report: &Report, dropped: [usize; 2]) -> String {
     let mut head = format!(
         "{} ({} points) and {} ({} points), {} coordinates\n",
         input::name(&arguments.x),
-        output::count(report.n),
+        count(report.n),
         input::name(&arguments.y),
-        output::count(report.m),
+        count(report.m),
         report.dim
     );
     for (file, dropped) in [&arguments.x, &arguments.y].into_iter().zip(dropped) {
@@ -225,7 +274,7 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
                 head,
                 "{}: {} rows with missing values dropped",
                 input::name(file),
-                output::count(dropped)
+                count(dropped)
             );
         }
     }
@@ -233,12 +282,124 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
     if let Some(origin) = &epsilon.origin {
         let _ = write!(head, " ({origin})");
     }
-    let table = table.to_string();
-    let table: Vec<&str> = table.lines().map(str::trim_end).collect();
-    let tail = if report.converged {
-        ""
-    } else {
-        "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
+    head
+}
+
+/// A row of the answer: name, value, note.
+type Row = [String; 3];
+
+fn values(report: &Report, used: Used) -> Vec<Row> {
+    let row = |name: &str, value: String, note: &str| -> Row {
+        [name.to_owned(), value, note.to_owned()]
     };
-    format!("{head}\n\n{}{tail}", table.join("\n"))
+    let Some(terms) = &report.terms else {
+        let cost = match report.transport_cost {
+            Some(cost) => row("transport cost", number(cost), "<P,C>"),
+            None => {
+                row("transport cost", "-".to_owned(), "needs all pairs for this kernel: too many")
+            }
+        };
+        return vec![
+            row("value", number(report.value), "W = <P,C> + eps sum P log P, as the paper has it"),
+            row("value_kl", number(report.value_kl), "W + eps (H(a) + H(b)): POT \"KL\", OTT"),
+            cost,
+        ];
+    };
+    let mut rows = vec![row("divergence", number(report.value), "W(x,y) - (W(x,x) + W(y,y)) / 2")];
+    for (name, term) in
+        [("  W(x,y)", &terms.cross), ("  W(x,x)", &terms.self_x), ("  W(y,y)", &terms.self_y)]
+    {
+        let mut note =
+            format!("value_kl {}, {} iterations", number(term.value_kl), count(term.iterations));
+        if used == Used::Lattice {
+            let _ = write!(note, ", {} nodes", count(term.rank));
+        }
+        rows.push(row(name, number(term.value), &note));
+    }
+    rows
+}
+
+/// What was used: `lattice, 1,260 nodes, f64`.
+fn used(arguments: &Solve, report: &Report, cross: &Solution) -> String {
+    let format = match (cross.method, arguments.precision) {
+        (Used::Online, _) | (_, PrecisionName::F64) => "f64",
+        (_, PrecisionName::F32) => "f32",
+    };
+    let rank = count(report.rank);
+    let size = match cross.method {
+        Used::Dense | Used::Online => "exact".to_owned(),
+        // The terms of a divergence have lattices of their own.
+        Used::Lattice if report.terms.is_some() => return format!("lattice, {format}"),
+        Used::Lattice => format!("{rank} nodes"),
+        Used::Gaussian => {
+            let anchors = arguments.anchors.unwrap_or(AnchorsName::Sobol);
+            return format!("{}, {rank} anchors, {format}", name_of(&anchors));
+        }
+        _ => format!("{rank} features"),
+    };
+    format!("{}, {size}, {format}", report.method)
+}
+
+/// Whether the terms of a divergence share their approximation of the kernel.
+fn kernels(report: &Report) -> Option<Row> {
+    let (value, note) = match report.kernels? {
+        "shared" => ("one for all terms", "a divergence that is never negative, but for rounding"),
+        "per_term" => ("one for each term", "with an error bound each"),
+        _ => return None,
+    };
+    Some(["kernels".to_owned(), value.to_owned(), note.to_owned()])
+}
+
+/// How far the value is from that of the exact kernel.
+fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
+    let whole = if report.terms.is_some() { "the divergence" } else { "value_kl" };
+    let value = report.value_kl.abs();
+    let part = |error: f64| {
+        if error < value {
+            format!("{} of {whole}", rough(error / value, 0))
+        } else {
+            format!("more than {whole} itself")
+        }
+    };
+    let (value, note) = match (used, report.error_bound, report.error_estimate) {
+        (Used::Lattice, Some(bound), _) => {
+            let when = if report.converged { "" } else { " at convergence" };
+            let mut note = format!("bound on the distance from exact{when}, {}", part(bound));
+            match arguments.rank {
+                Some(_) if missed(arguments, report) => note += "; a larger --rank lowers it",
+                // The accuracy is that of the terms, which can be much larger.
+                None if bound >= value && report.terms.is_some() => {
+                    note += "; a smaller --accuracy lowers it";
+                }
+                None if bound < value && report.converged && missed(arguments, report) => {
+                    note += "; no lattice is finer here";
+                }
+                _ => {}
+            }
+            (format!("at most {}", rough(bound, 1)), note)
+        }
+        (Used::Lattice, None, _) => (
+            "no bound".to_owned(),
+            "too few nodes for these clouds: use a larger --rank".to_owned(),
+        ),
+        (Used::Gaussian, _, Some(estimate)) => (
+            format!("about {}", rough(estimate, 0)),
+            format!("from second moments over sampled pairs, no bound; {}", part(estimate)),
+        ),
+        (Used::Gaussian, ..) => (
+            "not known".to_owned(),
+            "compare with another --seed or twice the --rank, or let --method auto choose"
+                .to_owned(),
+        ),
+        _ => return None,
+    };
+    Some(["error".to_owned(), value, note])
+}
+
+/// Whether a term has a larger error, perhaps, than was asked for.
+fn missed(arguments: &Solve, report: &Report) -> bool {
+    match &report.terms {
+        Some(t) => [&t.cross, &t.self_x, &t.self_y].into_iter().any(|t| missed(arguments, t)),
+        None => report.error_bound.is_none_or(|b| b > accuracy(arguments) * report.value_kl.abs()),
+    }
 }

@@ -73,7 +73,7 @@ fn cloud(n: usize, shift: f64, scale: f64) -> String {
     out
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 18] = [
     "value",
     "value_kl",
     "transport_cost",
@@ -83,6 +83,9 @@ const KEYS: [&str; 15] = [
     "dim",
     "method",
     "rank",
+    "error_bound",
+    "error_estimate",
+    "reason",
     "converged",
     "stop",
     "iterations",
@@ -104,10 +107,15 @@ fn json_has_the_documented_keys() {
     assert_eq!((&rot["n"], &rot["m"], &rot["dim"]), (&60.into(), &45.into(), &2.into()));
     assert_eq!(rot["method"], "online");
     assert_eq!(rot["stop"], "converged");
+    assert_eq!((&rot["error_bound"], &rot["error_estimate"]), (&0.0.into(), &Value::Null));
+    assert!(rot["reason"].as_str().unwrap().contains("exact"), "{rot}");
 
     let divergence = bench.json("divergence x.csv y.csv --columns a,b --eps 0.1");
-    assert_eq!(keys(&divergence)[..15], KEYS);
-    assert_eq!(keys(&divergence)[15..], ["cross", "self_x", "self_y"]);
+    let mut expected = KEYS.to_vec();
+    expected.insert(12, "kernels");
+    expected.extend(["cross", "self_x", "self_y"]);
+    assert_eq!(keys(&divergence), expected);
+    assert_eq!(divergence["kernels"], "exact");
     for term in ["cross", "self_x", "self_y"] {
         assert_eq!(keys(&divergence[term]), KEYS);
     }
@@ -152,7 +160,7 @@ fn every_method_runs_and_exact_ones_agree() {
     assert!((value("auto") - exact).abs() < 1e-12);
     let features = value("gaussian --rank 4000");
     assert!((features / exact - 1.0).abs() < 0.02, "{features} {exact}");
-    assert!(value("gaussian --uncentred --rank 50").is_finite());
+    assert!(value("gaussian --anchors paper --uncentred --rank 50").is_finite());
     assert!(value("arccos --order 2 --kappa 0.5 --sigma 2").is_finite());
     // Two draws differ, one draw does not.
     assert_ne!(value("gaussian --seed 1"), value("gaussian --seed 2"));
@@ -166,6 +174,146 @@ fn every_method_runs_and_exact_ones_agree() {
     // Against one point the plan is the product.
     let cost = -0.5 * (0.68_f64.ln() + 0.86_f64.ln());
     assert!((linear["transport_cost"].as_f64().unwrap() - cost).abs() < 1e-12);
+}
+
+#[test]
+fn all_anchors_approach_the_exact_value() {
+    let bench = Bench::new();
+    let problem = "rot x.csv y.csv --columns a,b --eps 0.2 --tol 1e-9";
+    let exact = bench.json(&format!("{problem} --method dense"))["value_kl"].as_f64().unwrap();
+    // Random features of rank 2000: their error is some part of 1/sqrt(rank), relative to epsilon.
+    for anchors in ["sobol", "iid", "orthogonal", "paper"] {
+        let report = bench.json(&format!("{problem} --anchors {anchors} --rank 2000"));
+        assert_eq!((&report["method"], &report["rank"]), (&"gaussian".into(), &2000.into()));
+        let value = report["value_kl"].as_f64().unwrap();
+        assert!((value - exact).abs() < 0.2 * 0.05, "{anchors}: {value} {exact}");
+        for key in ["error_bound", "error_estimate", "reason"] {
+            assert_eq!(report[key], Value::Null, "{anchors}: {key}");
+        }
+    }
+    let default = bench.json(&format!("{problem} --method gaussian"));
+    assert_eq!(default["rank"], 1000);
+    let sobol = bench.json(&format!("{problem} --method gaussian --anchors sobol --rank 1000"));
+    assert_eq!(default["value"], sobol["value"]);
+
+    // A lattice keeps to the accuracy and to its bound.
+    for (options, accuracy) in
+        [("", 1e-3), ("--accuracy 1e-8", 1e-8), ("--no-gauge --accuracy 1e-6", 1e-6)]
+    {
+        let report = bench.json(&format!("{problem} --anchors lattice {options}"));
+        assert_eq!(report["method"], "lattice");
+        let bound = report["error_bound"].as_f64().unwrap();
+        assert!(bound <= accuracy * exact, "{options}: {bound}");
+        let error = (report["value_kl"].as_f64().unwrap() - exact).abs();
+        assert!(error <= bound, "{options}: {error} {bound}");
+    }
+    let few = bench.json(&format!("{problem} --anchors lattice --rank 40"));
+    assert!(few["rank"].as_u64().unwrap() <= 40, "{few}");
+}
+
+#[test]
+fn people_are_told_what_was_chosen_and_how_good_it_is() {
+    let bench = Bench::new();
+    let row = |arguments: &str, name: &str| -> Option<String> {
+        let output = bench.orthant(arguments);
+        assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
+        let text = text(&output.stdout);
+        assert!(text.lines().all(|l| l.len() <= 100), "{text}");
+        text.lines()
+            .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
+            .find(|l| l.starts_with(&format!("{name} ")))
+    };
+    let starts = |arguments: &str, name: &str, start: &str| {
+        let row = row(arguments, name).unwrap_or_default();
+        assert!(row.starts_with(start), "{arguments}: {row}");
+    };
+    let rot = "rot x.csv y.csv --columns a,b --eps 0.2";
+    let divergence = "divergence x.csv y.csv --columns a,b --eps 0.2";
+    starts(rot, "method", "method online, exact, f64 2.7e3 pairs are few enough to be exact");
+    for exact in [rot, divergence] {
+        assert_eq!(row(exact, "error"), None);
+        assert_eq!(row(exact, "kernels"), None);
+    }
+    let lattice = format!("{rot} --anchors lattice --precision f32");
+    let nodes = bench.json(&lattice)["rank"].to_string();
+    starts(&lattice, "method", &format!("method lattice, {nodes} nodes, f32"));
+    starts(&lattice, "error", "error at most ");
+    assert!(row(&lattice, "error").unwrap().contains(" bound on the distance from exact, "));
+    let lattices = format!("{divergence} --anchors lattice");
+    starts(&lattices, "kernels", "kernels one for each term with an error bound each");
+    starts(&lattices, "error", "error at most ");
+    assert!(row(&lattices, "W(x,y)").unwrap().ends_with(" nodes"));
+    starts("divergence x.csv x.csv --columns a,b --anchors lattice", "error", "error at most ");
+    let same = row("divergence x.csv x.csv --columns a,b --anchors lattice", "error").unwrap();
+    assert!(same.contains("more than the divergence itself"), "{same}");
+    let few = "rot x.csv y.csv --columns a,b --eps 0.01 --anchors lattice --rank 30";
+    starts(few, "method", "method lattice, 30 nodes, f64");
+    let sobol = format!("{divergence} --rank 1200");
+    starts(&sobol, "method", "method sobol, 1,200 anchors, f64");
+    starts(&sobol, "kernels", "kernels one for all terms ");
+    starts(&sobol, "error", "error not known compare with another --seed");
+    starts(&format!("{rot} --method arccos"), "method", "method arccos, 1,000 features, f64");
+    assert_eq!(row(&format!("{rot} --method arccos"), "error"), None);
+}
+
+#[test]
+fn auto_goes_by_accuracy_and_memory() {
+    let bench = Bench::new();
+    bench.write("x.csv", &cloud(2000, 0.0, 1.0));
+    bench.write("y.csv", &cloud(2000, 0.5, 0.6));
+    let report = |options: &str| {
+        bench.json(&format!("divergence x.csv y.csv --columns a,b --eps 0.1 {options}"))
+    };
+    let [rough, fine] = [report(""), report("--accuracy 1e-7 --memory 1GiB")];
+    for (report, accuracy) in [(&rough, 1e-3), (&fine, 1e-7)] {
+        assert_eq!(
+            (&report["method"], &report["kernels"]),
+            (&"lattice".into(), &"per_term".into())
+        );
+        assert!(report["reason"].as_str().unwrap().contains("lattice"), "{report}");
+        let number = |value: &Value| value.as_f64().unwrap();
+        let mut bound = 0.0;
+        for (term, weight) in [("cross", 1.0), ("self_x", 0.5), ("self_y", 0.5)] {
+            let term = &report[term];
+            assert!(number(&term["error_bound"]) <= accuracy * number(&term["value_kl"]), "{term}");
+            bound += weight * number(&term["error_bound"]);
+        }
+        assert!((number(&report["error_bound"]) / bound - 1.0).abs() < 1e-12);
+    }
+    assert!(fine["rank"].as_u64() > rough["rank"].as_u64());
+    let difference = rough["value"].as_f64().unwrap() - fine["value"].as_f64().unwrap();
+    assert!(difference.abs() < rough["error_bound"].as_f64().unwrap());
+    // Nothing can be stored: all pairs, on the way.
+    let online = report("--memory 10K --max-iter 3000");
+    assert_eq!((&online["method"], &online["kernels"]), (&"online".into(), &"exact".into()));
+    assert_eq!(report("--anchors sobol --rank 100")["kernels"], "shared");
+}
+
+#[test]
+fn auto_estimates_the_error_of_random_anchors() {
+    let bench = Bench::new();
+    let cloud = |n: usize, scale: f64| {
+        let point = |i: usize| {
+            let c = [0.885, 0.783, 0.693, 0.613, 0.543, 0.48]
+                .map(|p| (scale * (i as f64 * p).fract()).to_string());
+            c.join(",") + "\n"
+        };
+        (1..=n).map(point).collect::<String>()
+    };
+    bench.write("x.csv", &cloud(1500, 1.0));
+    bench.write("y.csv", &cloud(1500, 0.8));
+    let problem = "rot x.csv y.csv --eps 2 --accuracy 5e-3";
+    let report = bench.json(problem);
+    assert_eq!(report["method"], "gaussian");
+    assert_eq!(report["error_bound"], Value::Null);
+    let estimate = report["error_estimate"].as_f64().unwrap();
+    let value = report["value_kl"].as_f64().unwrap();
+    assert!(estimate <= 5e-3 * value, "{estimate} {value}");
+    let exact = bench.json("rot x.csv y.csv --eps 2 --method online")["value_kl"].as_f64().unwrap();
+    // An estimate: right to within a small factor.
+    assert!((value - exact).abs() < 3.0 * estimate, "{value} {exact} {estimate}");
+    let output = text(&bench.orthant(problem).stdout);
+    assert!(output.contains("about ") && output.contains("no bound"), "{output}");
 }
 
 #[test]
@@ -296,6 +444,71 @@ fn bad_input_is_exit_code_2_and_one_line() {
 }
 
 #[test]
+fn options_that_do_not_go_together_are_exit_code_2() {
+    let bench = Bench::new();
+    bench.write("many.csv", "1,2,3,4,5\n2,1,2,1,2\n");
+    for (arguments, start) in [
+        (
+            "rot x.csv y.csv --accuracy 0",
+            "orthant: accuracy must be at least 1e-12 and below 1, got 0",
+        ),
+        (
+            "rot x.csv y.csv --accuracy -1",
+            "orthant: accuracy must be at least 1e-12 and below 1, got -1",
+        ),
+        (
+            "rot x.csv y.csv --method gaussian --accuracy 1e-4",
+            "orthant: --accuracy is for --method auto and --anchors lattice; ",
+        ),
+        ("rot x.csv y.csv --rank 9 --accuracy 1e-4", "orthant: --accuracy is for --method auto"),
+        (
+            "rot x.csv y.csv --method online --anchors sobol",
+            "orthant: --anchors are those of --method gaussian, online has none; leave one",
+        ),
+        ("rot x.csv y.csv --method arccos --anchors paper", "orthant: --anchors are those of"),
+        (
+            "rot x.csv y.csv --method dense --rank 10",
+            "orthant: --rank is a number of features of --method gaussian or arccos, dense has no",
+        ),
+        (
+            "rot x.csv y.csv --uncentred",
+            "orthant: --uncentred is for the paper's anchors; add --anchors paper",
+        ),
+        ("rot x.csv y.csv --anchors iid --uncentred", "orthant: --uncentred is for the paper's"),
+        (
+            "rot x.csv y.csv --method dense --memory 1K",
+            "orthant: storing the kernel matrix needs 21.094 KiB of memory, more than the 1 KiB",
+        ),
+        (
+            "rot x.csv y.csv --anchors iid --memory 1000",
+            "orthant: storing the feature matrices needs 820.312 KiB of memory, more than the",
+        ),
+        (
+            "rot many.csv many.csv --anchors lattice",
+            "orthant: a lattice has at most 4 axes, the points have 5: use sobol anchors",
+        ),
+    ] {
+        let message = bench.fails(arguments, 2);
+        assert!(message.starts_with(start), "{arguments}\n  {message}\n  {start}");
+    }
+    for (usage, message) in [
+        ("--anchors nope", "invalid value 'nope' for '--anchors"),
+        ("--rank many", "invalid value 'many' for '--rank"),
+        ("--accuracy high", "invalid value 'high' for '--accuracy"),
+        ("--memory", "a value is required for '--memory"),
+        ("--memory 0", "0 is not a size; give at least one byte"),
+        ("--memory 5X", "the unit \"X\" is not one of B, K, M, G, T"),
+        ("--memory=-1G", "-1G is not a size"),
+        ("--memory much", "the unit \"much\" is not one of"),
+        ("--memory 1.2.3G", "expected a number of bytes, such as 500M, 2G or 8GiB"),
+    ] {
+        let output = bench.orthant(&format!("rot x.csv y.csv {usage}"));
+        assert_eq!(output.status.code(), Some(2), "{usage}");
+        assert!(text(&output.stderr).contains(message), "{usage}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_limit_is_exit_code_3_with_the_result_so_far() {
     let bench = Bench::new();
     for (limit, stop) in [("--max-iter 2", "iteration_limit"), ("--time-limit 0s", "time_limit")] {
@@ -346,7 +559,13 @@ fn potentials_are_written_whole_or_not_at_all() {
 fn results_do_not_depend_on_the_number_of_threads() {
     let bench = Bench::new();
     bench.write("x.csv", &cloud(1500, 0.0, 1.0));
-    for method in ["gaussian --rank 40", "gaussian --rank 40 --precision f32", "online", "dense"] {
+    for method in [
+        "gaussian --rank 40",
+        "gaussian --rank 40 --precision f32",
+        "gaussian --anchors lattice",
+        "online",
+        "dense",
+    ] {
         let run = |threads: usize| {
             let arguments = format!(
                 "divergence x.csv y.csv --eps 0.05 --max-iter 30 --method {method} --threads {threads} --json"
@@ -390,20 +609,30 @@ fn help_manual_and_completions() {
 #[test]
 fn the_demonstration_shows_features_beside_exact_values() {
     let bench = Bench::new();
-    let output = bench.orthant("demo --points 600 --rank 300");
+    let output = bench.orthant("demo --points 1500 --rank 300");
     assert!(output.status.success());
-    let table = text(&output.stdout);
-    let rows: Vec<Vec<&str>> = table
+    let shown = text(&output.stdout);
+    assert!(shown.lines().all(|l| l.len() <= 100), "{shown}");
+    let rows: Vec<Vec<&str>> = shown
         .lines()
         .map(|l| l.split_whitespace().collect::<Vec<_>>())
-        .filter(|w| w.first().is_some_and(|f| f.parse::<f64>().is_ok()) && w.len() > 10)
+        .filter(|w| w.first().is_some_and(|f| f.parse::<f64>().is_ok()) && w.len() > 7)
         .collect();
-    assert_eq!(rows.iter().map(|r| r[0]).collect::<Vec<_>>(), ["0.05", "0.1", "0.5", "1", "2.5"]);
-    // With all points exact too, both columns of W are of the same problem.
-    let last = rows.last().unwrap();
-    assert_eq!(last[1], last[5]);
-    let (features, exact): (f64, f64) = (last[5].parse().unwrap(), last[6].parse().unwrap());
-    assert!((features / exact - 1.0).abs() < 0.1, "{table}");
+    let epsilons = ["0.05", "0.1", "0.5", "1", "2.5"];
+    assert_eq!(rows.iter().map(|r| r[0]).collect::<Vec<_>>(), [epsilons, epsilons].concat());
+    let number = |word: &str| word.parse::<f64>().unwrap_or_else(|_| panic!("{word}: {shown}"));
+    for (chosen, compared) in rows[..5].iter().zip(&rows[5..]) {
+        // eps, W, error at most, S, error at most, ...; all points are solved exactly too.
+        for (value, bound, exact) in [(1, 2, 1), (3, 4, 2)] {
+            let error = (number(chosen[value]) - number(compared[exact])).abs();
+            assert!(error <= number(chosen[bound]) + 1e-5, "{shown}");
+        }
+        // eps, exact W, S, time and its unit, then the errors of the lattice, which are tiny,
+        assert!(number(compared[5]) < 1e-4 && number(compared[6]) < 1e-3, "{shown}");
+        // and those of random features in percent, which are not.
+        assert!(number(compared[9]) < 10.0 && number(compared[11]) < 50.0, "{shown}");
+        assert_eq!((compared[10], compared[12]), ("%", "%"), "{shown}");
+    }
 }
 
 #[test]
@@ -451,7 +680,7 @@ fn the_commands_of_the_readme_run() {
         // The demonstration is run in full by the test task.
         .filter(|c| *c != "demo")
         .collect();
-    assert_eq!(commands.len(), 5, "{commands:?}");
+    assert_eq!(commands.len(), 6, "{commands:?}");
     for command in &commands {
         let output = bench.orthant(command);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
