@@ -38,8 +38,10 @@ const RANKS: [usize; 2] = [100, 50_000];
 const PAIR: [f64; 2] = [2.5, 0.35];
 /// A point of a lattice, and more for each node of its window and of the lattice.
 const POINT: [f64; 3] = [60.0, 0.35, 0.005];
-/// A stored feature, a byte.
+/// A stored feature, a byte; evaluating it takes so many times that, and counts for some iterations.
 const BYTE: f64 = 0.07;
+const BUILD: f64 = 10.0;
+const ITERATIONS: f64 = 15.0;
 
 /// One of the terms to be solved.
 pub(crate) struct TermStage<'s> {
@@ -93,7 +95,7 @@ pub(crate) fn choose(
     }
     let mut offers = Vec::new();
     if options.exact {
-        let text = "exact: all pairs".to_owned();
+        let text = "the exact kernel visits all pairs".to_owned();
         let (pick, estimate) = (Pick::Exact, None);
         offers.push(Offer { pick, time: time_of_pairs, text, estimate, good: true });
     }
@@ -121,12 +123,25 @@ pub(crate) fn choose(
         if times >= 2.0 {
             let _ = write!(reason, "; all pairs would take about {times:.0} times as long");
         }
-    } else if offers.len() > 1 {
-        let _ = write!(reason, " are quicker than {}", offers[1 - best].text);
+    } else if let Some(other) = offers.get(1) {
+        let why = if other.good { " and would take longer" } else { "" };
+        let _ = write!(reason, "; {}{why}", other.text);
     } else {
-        reason += ", because nothing else reaches the accuracy";
+        reason += "; nothing else fits into the memory";
     }
     Ok(Choice { pick: offer.pick, reason, estimate: offer.estimate })
+}
+
+/// A count as people write it.
+fn commas(count: usize) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).expect("digits"))
+        .collect();
+    groups.join(",")
 }
 
 fn fits(bytes: f64, options: &Options<'_>) -> bool {
@@ -137,7 +152,6 @@ fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer
     let (mut time, mut nodes, mut bytes) = (0.0, 0, 0.0_f64);
     for term in terms {
         let lattice = term.lattice(options)?;
-        let dim = lattice.dim() as f64;
         // As wide as the terms that count, and the cell.
         let spacing = lattice.spacing() / term.stage.gauge.epsilon().sqrt();
         let reach = ((11.0 - lattice.ratio().ln()) / 2.0).sqrt();
@@ -150,18 +164,26 @@ fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer
         let crowd = (points / (2.0 * all)).clamp(0.02, 1.0).recip();
         time += points * (POINT[0] + POINT[1] * window * (1.0 + 0.2 * crowd) + POINT[2] * all)
             + 20.0 * all;
-        bytes = bytes.max(points * (32.0 * dim + 64.0) + 16.0 * 64.0 * all.min(5e5));
+        bytes = bytes.max(lattice_bytes(&lattice, points));
         nodes = nodes.max(lattice.nodes());
     }
     if !fits(bytes, options) {
         return None;
     }
     let text = format!(
-        "a lattice of {nodes} nodes bounds the error by {:.0e} of the value",
+        "a lattice of {} nodes bounds the error by {:.0e} of the value",
+        commas(nodes),
         options.accuracy
     );
     let pick = Pick::Lattice { stored: false };
     Some(Offer { pick, time, text, estimate: None, good: true })
+}
+
+/// Memory of a solve on a lattice: a few numbers a point, and for each chunk of points two a node.
+pub(crate) fn lattice_bytes(lattice: &Lattice, points: f64) -> f64 {
+    let chunks = (points / 1024.0).clamp(2.0, 128.0);
+    points * (32.0 * lattice.dim() as f64 + 64.0)
+        + 16.0 * chunks * (lattice.nodes() as f64).min(5e5)
 }
 
 fn random_offer(terms: &[TermStage<'_>], stage: &Stage, options: &Options<'_>) -> Option<Offer> {
@@ -193,12 +215,14 @@ fn random_offer(terms: &[TermStage<'_>], stage: &Stage, options: &Options<'_>) -
     }
     let (rank, error, good) = last?;
     let text = format!(
-        "{rank} Sobol anchors have an estimated error of {:.0e} of the value{}",
+        "{} Sobol anchors have an estimated error of {:.0e} of the value{}",
+        commas(rank),
         error / value,
         if good { "" } else { ", not the accuracy asked for" }
     );
     let pick = Pick::Random { draw: Draw::Sobol, rank };
-    let time = points * rank as f64 * width * BYTE;
+    // Evaluating features takes several passes over them.
+    let time = points * rank as f64 * width * BYTE * (1.0 + BUILD / ITERATIONS);
     Some(Offer { pick, time, text, estimate: Some(error), good })
 }
 

@@ -177,8 +177,8 @@ pub enum Error {
 
     /// A lattice would have too many nodes.
     #[error(
-        "a lattice for these clouds would have more than {most:.0e} nodes: use a larger epsilon, a smaller \
-         accuracy, sobol anchors or the online method"
+        "a lattice for these clouds would have more than {most:.0e} nodes: ask for less \
+         accuracy, use a larger epsilon, sobol anchors or the online method"
     )]
     LatticeSize {
         /// The largest number of nodes.

@@ -59,6 +59,16 @@ impl Terms {
     }
 }
 
+/// Where a solve starts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start<'s> {
+    Flat,
+    /// From potentials of this problem.
+    Potential(&'s [f64]),
+    /// From potentials of another, taken as they are in the coordinates of the term.
+    Similar(&'s [f64]),
+}
+
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
 struct Setting<'s, 'p> {
@@ -374,7 +384,7 @@ impl<'p> Problem<'p> {
     pub(crate) fn solve(
         &self,
         term: Term,
-        start: Option<&[f64]>,
+        start: Start<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Solution> {
         let begun = Instant::now();
@@ -383,10 +393,14 @@ impl<'p> Problem<'p> {
         let mu = self.measure(x);
         let start = match start {
             // u = a: the plan of a constant cost.
-            None => mu.support().weights.iter().map(|a| a.ln()).collect(),
-            Some(potential) if potential.len() == mu.weights().len() => {
+            Start::Flat => mu.support().weights.iter().map(|a| a.ln()).collect(),
+            Start::Potential(potential) | Start::Similar(potential)
+                if potential.len() == mu.weights().len() =>
+            {
                 let mut f = mu.gather(potential).into_owned();
-                if let Some(offsets) = self.offsets(term, x, Part::Support) {
+                if let (Start::Potential(_), Some(offsets)) =
+                    (start, self.offsets(term, x, Part::Support))
+                {
                     f.iter_mut().zip(offsets).for_each(|(f, p)| *f -= p);
                 }
                 for f in &mut f {
@@ -394,7 +408,7 @@ impl<'p> Problem<'p> {
                 }
                 f
             }
-            Some(potential) => {
+            Start::Potential(potential) | Start::Similar(potential) => {
                 return Err(Error::Shape {
                     what: "the potential to start from",
                     expected: Shape { rows: mu.weights().len(), columns: 1 },
@@ -709,8 +723,8 @@ impl<'p> Problem<'p> {
             .map(|(cloud, other, g)| self.extend_on_lattice(stage, lattice, cloud, other, g));
         let [outside_x, outside_y] = outside;
         let epsilon = self.options.epsilon;
-        let bound =
-            value_bound(epsilon, lattice.ratio()) + epsilon * (outcome.left_out + dropped.max(0.0));
+        let bound = value_bound(epsilon, lattice.ratio())
+            + epsilon * (outcome.left_out + dropped.max(0.0) + T::ROUNDING);
         Ok(Solved {
             transport_cost: Some(stage.gauge.to_user(squared / task.mass(&outcome))),
             builds,
@@ -906,6 +920,25 @@ fn check_memory(storage: Storage, numbers: f64, options: &Options<'_>) -> Result
     Err(Error::Memory { what, bytes, limit, remedy })
 }
 
+/// Refuses a lattice that needs more memory than is allowed.
+fn check_lattice(
+    lattice: &Lattice,
+    measures: [&Measure<'_>; 2],
+    options: &Options<'_>,
+) -> Result<()> {
+    let points: usize = measures.iter().map(|m| m.support().len()).sum();
+    let bytes = auto::lattice_bytes(lattice, points as f64);
+    match options.max_memory.map(|limit| limit as f64) {
+        Some(limit) if bytes > limit => Err(Error::Memory {
+            what: "a lattice",
+            bytes,
+            limit,
+            remedy: "ask for less accuracy or a smaller rank",
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn matrix_ground<'p>(
     matrix: &'p CostMatrix<'p>,
     mu: &Measure<'_>,
@@ -1020,6 +1053,7 @@ fn furnish<'p>(
                     stage.lattice = Some(lattice.clone());
                     Placement::Map(Stage::stored_lattice(&lattice))
                 } else {
+                    check_lattice(&lattice, measures, options)?;
                     Placement::Lattice(lattice)
                 };
             }

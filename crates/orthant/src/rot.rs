@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::Options;
-use crate::problem::{Problem, Terms};
+use crate::problem::{Problem, Start, Terms};
 use crate::sinkhorn::{Next, Observer, Progress, Term};
 use crate::solution::{Divergence, Solution};
 
@@ -76,7 +76,7 @@ impl<'s, 'o> Solver<'s, 'o> {
     /// Regularised optimal transport between two measures.
     pub fn rot(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
         let problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
-        let [start, ..] = self.start;
+        let start = self.start[0].map_or(Start::Flat, Start::Potential);
         self.solve(&problem, Term::Cross, start)
     }
 
@@ -84,12 +84,13 @@ impl<'s, 'o> Solver<'s, 'o> {
     pub fn divergence(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
         let problem = Problem::new(mu, nu, self.options, Terms::All)?;
         problem.check_shared()?;
-        let [start_cross, start_x, start_y] = self.start;
-        let self_x = self.solve(&problem, Term::SelfX, start_x)?;
-        let self_y = self.solve(&problem, Term::SelfY, start_y)?;
-        // For equal clouds the self potential is the solution, for similar ones a good start.
-        let start_cross = start_cross.unwrap_or(&self_x.potential_x);
-        let cross = self.solve(&problem, Term::Cross, Some(start_cross))?;
+        let [start_cross, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
+        let self_x = self.solve(&problem, Term::SelfX, start_x.unwrap_or(Start::Flat))?;
+        let self_y = self.solve(&problem, Term::SelfY, start_y.unwrap_or(Start::Flat))?;
+        // For equal clouds the self potential is the solution; for others it is a good start in
+        // coordinates in which they have the same covariance.
+        let similar = Start::Similar(&self_x.potential_x);
+        let cross = self.solve(&problem, Term::Cross, start_cross.unwrap_or(similar))?;
         // The entropies of the weights cancel; the KL form has fewer digits to lose.
         let value = cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl;
         if !value.is_finite() {
@@ -99,12 +100,7 @@ impl<'s, 'o> Solver<'s, 'o> {
         Ok(Divergence { value, kernels, cross, self_x, self_y })
     }
 
-    fn solve(
-        &mut self,
-        problem: &Problem<'_>,
-        term: Term,
-        start: Option<&[f64]>,
-    ) -> Result<Solution> {
+    fn solve(&mut self, problem: &Problem<'_>, term: Term, start: Start<'_>) -> Result<Solution> {
         let mut silent = |_: &mut Progress<'_>| Next::Continue;
         let observer: &mut dyn Observer = match &mut self.observer {
             Some(observer) => &mut **observer,
