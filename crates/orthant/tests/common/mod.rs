@@ -1,6 +1,8 @@
 //! Clouds for the tests, from seeds.
 #![allow(dead_code, reason = "each test file uses some of these")]
 
+pub(crate) mod shapes;
+
 use orthant::{Measure, Points};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
