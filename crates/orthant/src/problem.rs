@@ -610,8 +610,9 @@ impl<'p> Problem<'p> {
             let wanted = self.options.accuracy * value_kl.abs();
             let good = solved.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
-            let finest = lattice.ratio() <= 1e-11;
-            let ended = outcome.stop != Stop::Converged;
+            let finest = lattice.ratio() <= T::ROUNDING.max(1e-11);
+            let most_iterations = self.options.max_iterations;
+            let ended = outcome.stop != Stop::Converged || iterations >= most_iterations;
             let finer = if good || finest || ended {
                 None
             } else if let Some(rank) = lattice_rank(self.options) {
@@ -633,8 +634,7 @@ impl<'p> Problem<'p> {
                 return Ok(solved);
             };
             task.start.clone_from(&solved.outcome.f);
-            task.run.max_iterations =
-                (self.options.max_iterations - iterations.min(self.options.max_iterations)).max(1);
+            task.run.max_iterations = most_iterations - iterations;
             refined = Some(finer);
         }
     }

@@ -6,7 +6,7 @@ use common::{normal, normal_measure, relative, shapes::Shape, wide_weights};
 use orthant::design::Draw;
 use orthant::{
     Anchors, Divergence, Error, Features, Kernels, Measure, Method, Next, Options, OptionsBuilder,
-    Points, Progress, Solution, Solver, Used, divergence, mean_squared_distance, rot,
+    Points, Precision, Progress, Solution, Solver, Used, divergence, mean_squared_distance, rot,
 };
 
 fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {
@@ -349,6 +349,19 @@ fn divergences_on_lattices_keep_their_bound() {
                 assert!(term.bound.unwrap() <= accuracy * term.value_kl, "{dim} {scale}");
             }
         }
+    }
+}
+
+#[test]
+fn lattices_are_not_refined_beyond_the_rounding_or_the_iterations() {
+    // Single precision has 1e-6 of epsilon, here twice what is asked for.
+    let mu = uniform(vec![0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0], 3);
+    for (most, tolerance) in [(20, 1e-5), (1000, 1e-6), (1, 0.5)] {
+        let o = Options::builder(1e3).method(Method::lattice()).precision(Precision::F32);
+        let o = o.tolerance(tolerance).max_iterations(most).build().unwrap();
+        let s = rot(&mu, &mu, &o).unwrap();
+        assert!(s.iterations <= most.min(30), "{most}: {}", s.iterations);
+        assert!(s.bound.unwrap() > 1e-3 * s.value_kl, "{most}: {:?}", s.bound);
     }
 }
 
