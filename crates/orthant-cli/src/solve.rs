@@ -384,7 +384,7 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
         ),
         (Used::Gaussian, _, Some(estimate)) => (
             format!("about {}", rough(estimate, 0)),
-            format!("from second moments over sampled pairs, no bound; {}", part(estimate)),
+            format!("from a trial at sampled points, no bound; {}", part(estimate)),
         ),
         (Used::Gaussian, ..) => (
             "not known".to_owned(),

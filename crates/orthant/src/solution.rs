@@ -43,8 +43,8 @@ pub struct Solution {
     /// Bound of the distance of the value from that of the exact kernel, both converged: for lattices,
     /// from Poisson summation and from the mass that was left out. Same units as the value.
     pub bound: Option<f64>,
-    /// What that distance is expected to be for random anchors that were chosen automatically: from
-    /// the second moments of the features over sampled pairs, and no bound.
+    /// What that distance should be below for random anchors that were chosen automatically: from a
+    /// trial of the features at sampled points, and no bound.
     pub estimate: Option<f64>,
     /// How often features were stored: twice for a cross term, and again whenever the potentials had
     /// moved too far for the range of the stored numbers (absorption).
