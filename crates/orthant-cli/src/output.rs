@@ -133,8 +133,7 @@ impl Report {
             } else {
                 d.bound().filter(|b| b.is_finite())
             },
-            // With one kernel for all terms their errors cancel rather than add up.
-            error_estimate: d.terms().iter().filter_map(|t| t.estimate).reduce(f64::max),
+            error_estimate: d.estimate(),
             reason: cross.reason.clone(),
             kernels: Some(d.kernels.as_str()),
             n,

@@ -13,6 +13,7 @@ use crate::error::{Cloud, Result};
 use crate::measure::{Measure, Points};
 use crate::options::{Options, Precision};
 use crate::problem::{Pick, most_nodes};
+use crate::simd::Float;
 use crate::stage::{Axes, Part, Stage};
 
 /// What was chosen and why.
@@ -147,12 +148,15 @@ fn commas(count: usize) -> String {
     groups.join(",")
 }
 
+/// Memory that a choice may take, in bytes, where nobody says how much.
+const DEFAULT_MEMORY: f64 = 4e9;
+
 fn fits(bytes: f64, options: &Options<'_>) -> bool {
-    options.max_memory.is_none_or(|limit| bytes <= limit as f64)
+    bytes <= options.max_memory.map_or(DEFAULT_MEMORY, |limit| limit as f64)
 }
 
 fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer> {
-    let (mut time, mut nodes, mut bytes) = (0.0, 0, 0.0_f64);
+    let (mut time, mut nodes, mut bytes, mut good) = (0.0, 0, 0.0_f64, true);
     for term in terms {
         let lattice = term.lattice(options)?;
         // As wide as the terms that count, and the cell.
@@ -169,17 +173,22 @@ fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer
             + 20.0 * all;
         bytes = bytes.max(lattice_bytes(&lattice, points));
         nodes = nodes.max(lattice.nodes());
+        // Single precision has a rounding of its own.
+        let value = term.stage.gauge.gaussian_value().unwrap_or(0.0);
+        good &= options.precision == Precision::F64
+            || 2.0 * f32::ROUNDING * options.epsilon <= options.accuracy * value;
     }
     if !fits(bytes, options) {
         return None;
     }
     let text = format!(
-        "a lattice of {} nodes bounds the error by {:.0e} of the value",
+        "a lattice of {} nodes {} by {:.0e} of the value",
         commas(nodes),
+        if good { "bounds the error" } else { "in single precision cannot bound the error" },
         options.accuracy
     );
     let pick = Pick::Lattice { stored: false };
-    Some(Offer { pick, time, text, estimate: None, good: true })
+    Some(Offer { pick, time, text, estimate: None, good })
 }
 
 /// Memory of a solve on a lattice: a few numbers a point, and for each chunk of points two a node.

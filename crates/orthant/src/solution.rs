@@ -178,6 +178,11 @@ impl Divergence {
         Some(self.cross.bound? + 0.5 * self.self_x.bound? + 0.5 * self.self_y.bound?)
     }
 
+    /// The same for random anchors that were chosen automatically: an estimate, and no bound.
+    pub fn estimate(&self) -> Option<f64> {
+        Some(self.cross.estimate? + 0.5 * self.self_x.estimate? + 0.5 * self.self_y.estimate?)
+    }
+
     /// Whether all three terms converged.
     pub fn converged(&self) -> bool {
         self.terms().iter().all(|t| t.converged())
