@@ -656,10 +656,23 @@ fn the_benchmark_prints_json_lines_with_ratios() {
     let memory = of("memory");
     assert_eq!(
         memory.iter().map(|l| &l["method"]).collect::<Vec<_>>(),
-        ["gaussian", "dense", "online"]
+        ["gaussian", "lattice", "dense", "online"]
     );
-    assert!(memory[..2].iter().all(|l| l["ratio_to_stored"].as_f64().unwrap() > 1.0));
-    assert!(memory[2]["bytes_per_point"].as_f64().unwrap() > 0.0);
+    for (line, key) in memory.iter().zip([
+        "ratio_to_stored",
+        "bytes_per_point",
+        "ratio_to_stored",
+        "bytes_per_point",
+    ]) {
+        assert!(line[key].as_f64().unwrap() > 1.0, "{line}");
+    }
+    assert_eq!(of("lattice").len(), 2);
+    assert!(of("lattice_growth")[0]["exponent"].as_f64().unwrap().is_finite());
+    for line in of("accuracy") {
+        assert!(line["relative_error"].as_f64() <= line["relative_bound"].as_f64(), "{line}");
+        assert!(line["relative_error"].as_f64().unwrap() < 1e-5, "{line}");
+    }
+    assert_eq!(of("accuracy_divergence").len(), 1);
     assert!(of("linear")[0]["exponent"].as_f64().unwrap().is_finite());
 }
 
