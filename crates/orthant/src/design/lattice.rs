@@ -19,7 +19,7 @@ use crate::simd::Float;
 /// Dimensions for which there are lattices.
 pub const MOST_AXES: usize = 4;
 
-/// A box of lattice nodes; see the [module](self).
+/// A box of lattice nodes: anchors whose features have a kernel within [`Lattice::ratio`] of the Gaussian.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lattice {
     epsilon: f64,
