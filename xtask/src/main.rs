@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+const CARGO: &str = "cargo";
+
 const HELP: &str = "\
 Usage: cargo xtask TASK
 
@@ -44,7 +46,7 @@ fn rust() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo(&["test", "--workspace", "--quiet"])?;
-    run(Command::new(env!("CARGO"))
+    run(Command::new(CARGO)
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
         .env("RUSTDOCFLAGS", "-D warnings")
         .current_dir(root()))?;
@@ -89,7 +91,7 @@ fn make_venv(venv: &Path) -> Result<(), String> {
 }
 
 fn cargo(arguments: &[&str]) -> Result<(), String> {
-    run(Command::new(env!("CARGO")).args(arguments).current_dir(root()))
+    run(Command::new(CARGO).args(arguments).current_dir(root()))
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
@@ -107,8 +109,11 @@ fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+/// The folder of the checkout. Cargo tells it to the process: what it was when this was built may be that of
+/// another checkout with the same target directory.
+fn root() -> PathBuf {
+    let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| "xtask".into(), PathBuf::from);
+    package.join("..")
 }
 
 fn target() -> PathBuf {

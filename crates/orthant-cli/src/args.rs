@@ -208,6 +208,8 @@ pub(crate) enum MethodName {
     Auto,
     /// Features of the squared Euclidean cost, linear time; see --anchors
     Gaussian,
+    /// The same as gaussian with --anchors lattice: an error bound, up to four coordinates
+    Lattice,
     /// Random features of the arc-cosine kernel, linear time
     Arccos,
     /// Cost -eps log x.y of positive coordinates, linear time

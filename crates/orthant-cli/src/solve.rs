@@ -127,8 +127,11 @@ impl Epsilon {
 fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
     let Solve { method, anchors, rank, .. } = arguments;
     let features = anchors.is_some() || rank.is_some();
-    let method =
-        if *method == MethodName::Auto && features { MethodName::Gaussian } else { *method };
+    let (method, anchors) = match (*method, *anchors) {
+        (MethodName::Auto, anchors) if features => (MethodName::Gaussian, anchors),
+        (MethodName::Lattice, None) => (MethodName::Gaussian, Some(AnchorsName::Lattice)),
+        (method, anchors) => (method, anchors),
+    };
     let name = name_of(&method);
     if anchors.is_some() && method != MethodName::Gaussian {
         return Err(Failure::input(format!(
@@ -141,7 +144,7 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
              number; leave one of the two out"
         )));
     }
-    let lattice = *anchors == Some(AnchorsName::Lattice);
+    let lattice = anchors == Some(AnchorsName::Lattice);
     let random = matches!(method, MethodName::Gaussian | MethodName::Arccos) && !lattice;
     if arguments.accuracy.is_some() && random {
         return Err(Failure::input(
@@ -149,11 +152,13 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
              depends on their number, --rank",
         ));
     }
-    if arguments.uncentred && *anchors != Some(AnchorsName::Paper) {
+    if arguments.uncentred && anchors != Some(AnchorsName::Paper) {
         return Err(Failure::input("--uncentred is for the paper's anchors; add --anchors paper"));
     }
     Ok(match method {
         MethodName::Auto => Method::Auto,
+        // With anchors, which was refused above.
+        MethodName::Lattice => Method::lattice(),
         MethodName::Gaussian => {
             Method::Factored(Features::Gaussian(match anchors.unwrap_or(AnchorsName::Sobol) {
                 AnchorsName::Sobol => Anchors::Random(Draw::Sobol),

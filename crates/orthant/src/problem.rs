@@ -461,10 +461,8 @@ impl<'p> Problem<'p> {
         let (a, b) = (mu.support().weights, nu.support().weights);
         let constant = self.constant(term);
         let offset = task.run.offset;
-        let kl =
-            |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
         let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset;
-        let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + offset;
+        let value_kl = value_kl(&outcome, a, b, task.run);
         // Of the marginals that the plan has.
         let transport_cost = transport_cost
             .map(|cost| cost + self.moved(term, [&outcome.x.sums, &outcome.y.sums]) + constant);
@@ -602,11 +600,8 @@ impl<'p> Problem<'p> {
             let mut solved = self.on_lattice::<T>(task, stage, lattice, observer)?;
             iterations += solved.outcome.iterations;
             builds = builds + solved.builds;
-            let kl = |f: &[f64], a: &[f64]| -> f64 {
-                f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum()
-            };
             let outcome = &solved.outcome;
-            let value_kl = epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + task.run.offset;
+            let value_kl = value_kl(outcome, a, b, task.run);
             let wanted = self.options.accuracy * value_kl.abs();
             let good = solved.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
@@ -824,6 +819,12 @@ impl<'p> Problem<'p> {
     }
 }
 
+/// The value in the KL form, out of logarithms of potentials.
+fn value_kl(outcome: &Outcome, a: &[f64], b: &[f64], run: Run) -> f64 {
+    let kl = |f: &[f64], a: &[f64]| -> f64 { f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum() };
+    run.epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + run.offset
+}
+
 /// Numbers beyond the range of double precision are no result.
 fn check_finite(solution: &Solution) -> Result<()> {
     let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
@@ -902,22 +903,17 @@ impl Task {
 
 /// Refuses to store so many numbers, if that is more than is allowed.
 fn check_memory(storage: Storage, numbers: f64, options: &Options<'_>) -> Result<()> {
-    let Some(limit) = options.max_memory else { return Ok(()) };
     let width = match options.precision {
         Precision::F32 => 4.0,
         Precision::F64 => 8.0,
     };
-    let (bytes, limit) = (numbers * width, limit as f64);
-    if bytes <= limit {
-        return Ok(());
-    }
     let (what, remedy) = match storage {
         Storage::Factored | Storage::Separable => {
             ("the feature matrices", "use a smaller rank or single precision")
         }
         _ => ("the kernel matrix", "use the online method, or features (gaussian)"),
     };
-    Err(Error::Memory { what, bytes, limit, remedy })
+    check_bytes(what, numbers * width, remedy, options)
 }
 
 /// Refuses a lattice that needs more memory than is allowed.
@@ -928,13 +924,17 @@ fn check_lattice(
 ) -> Result<()> {
     let points: usize = measures.iter().map(|m| m.support().len()).sum();
     let bytes = auto::lattice_bytes(lattice, points as f64);
+    check_bytes("a lattice", bytes, "ask for less accuracy or a smaller rank", options)
+}
+
+fn check_bytes(
+    what: &'static str,
+    bytes: f64,
+    remedy: &'static str,
+    options: &Options<'_>,
+) -> Result<()> {
     match options.max_memory.map(|limit| limit as f64) {
-        Some(limit) if bytes > limit => Err(Error::Memory {
-            what: "a lattice",
-            bytes,
-            limit,
-            remedy: "ask for less accuracy or a smaller rank",
-        }),
+        Some(limit) if bytes > limit => Err(Error::Memory { what, bytes, limit, remedy }),
         _ => Ok(()),
     }
 }

@@ -163,10 +163,10 @@ impl Stage {
 }
 
 /// Points that random features are calibrated on, and partners of each.
-const ROWS: usize = 4000;
-const PARTNERS: usize = 4;
-/// Points of the second cloud that are candidates for partners.
-const CANDIDATES: usize = 1000;
+const ROWS: usize = 10_000;
+const PARTNERS: usize = 3;
+/// Points of the second cloud that are candidates for the partners of one of the first.
+const CANDIDATES: usize = 500;
 
 impl Stage {
     /// Mean of `log(k_theta / k)` over pairs as a plan has them, for features of this stage.
@@ -175,10 +175,8 @@ impl Stage {
     /// plan is not known yet: in the coordinates of the gauge flat potentials come near it.
     pub(crate) fn mean_log_ratio(&self, map: &Gaussian, weights: [&[f64]; 2], seed: u64) -> f64 {
         let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
-        let some = |len: usize, most: usize| -> Vec<usize> {
-            (0..len).step_by(len.div_ceil(most)).collect()
-        };
-        let (rows, columns) = (some(x.len(), ROWS), some(y.len(), CANDIDATES));
+        let rows: Vec<usize> = (0..x.len()).step_by(x.len().div_ceil(ROWS)).collect();
+        let step = y.len().div_ceil(CANDIDATES);
         let epsilon = self.gauge.epsilon();
         let distance = |i: usize, j: usize| -> f64 {
             (0..x.dim()).map(|a| (x.coordinate(i, a) - y.coordinate(j, a)).powi(2)).sum()
@@ -191,8 +189,10 @@ impl Stage {
         let sums: Vec<[f64; 2]> = rows
             .par_iter()
             .zip(draws)
-            .flat_map_iter(|(&i, draws)| {
-                // Partners of `i`, drawn from the row of the plan.
+            .enumerate()
+            .flat_map_iter(|(row, (&i, draws))| {
+                // Partners of `i`, drawn from the row of the plan; all points are candidates of some row.
+                let columns: Vec<usize> = (row % step..y.len()).step_by(step).collect();
                 let logs: Vec<f64> = columns
                     .iter()
                     .map(|&j| weights[1][j].ln() - distance(i, j) / epsilon)

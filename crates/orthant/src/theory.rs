@@ -127,30 +127,6 @@ pub fn ln_second_moment(q: &[f64], midpoint: &[f64], epsilon: f64) -> f64 {
     q.iter().zip(midpoint).map(of_axis).sum()
 }
 
-/// Logarithm of `E[(phi phi / k)(m) (phi phi / k)(m')]` for one anchor and two pairs with midpoints `m` and
-/// `m'`, given along the axes: the joint form of [`ln_second_moment`], which it is at `m = m'`.
-///
-/// Per axis, with bumps of variance `v = eps/8` around the midpoints and anchors of variance `s = q eps/4`,
-/// `int N(u; m, v) N(u; m', v) / N(u; 0, s) du`.
-///
-/// ```
-/// use orthant::theory::{ln_joint_moment, ln_second_moment};
-/// let (q, m) = ([1.0, 2.0], [0.3, -0.5]);
-/// assert!((ln_joint_moment(&q, &m, &m, 0.7) - ln_second_moment(&q, &m, 0.7)).abs() < 1e-14);
-/// ```
-pub fn ln_joint_moment(q: &[f64], m: &[f64], other: &[f64], epsilon: f64) -> f64 {
-    q.iter()
-        .zip(m.iter().zip(other))
-        .map(|(q, (m, n))| {
-            // 1/v - 1/(2s), times eps.
-            let a = (8.0 * q - 2.0) / q;
-            let b = 8.0 * (m + n);
-            let exponent = (b * b / (4.0 * a) - 4.0 * (m * m + n * n)) / epsilon;
-            (2.0 * q / (4.0 * q - 1.0).sqrt()).ln() + exponent
-        })
-        .sum()
-}
-
 /// The `q` of the smallest [`second_moment`] on an axis with `s = m^2/eps`:
 /// `q = (p+1)/4`, `p = [(1 + 16s) + sqrt((1 + 16s)^2 + 64s)] / 2`.
 ///

@@ -3,7 +3,7 @@
 use orthant_io::{Cloud, Error, Missing, ReadOptions, Values, read, read_bytes};
 
 pub(crate) fn fixture(name: &str) -> String {
-    format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("tests/fixtures/{name}")
 }
 
 /// Options from columns separated by blanks.
