@@ -20,8 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         orthant divergence before.csv after.csv   how far apart are two clouds?\n  \
         orthant rot x.npy y.npy --accuracy 1e-5   how much does it cost to move one to the other?\n  \
         orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n\n\
-        Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge within the limits (the\n\
-        result so far is printed), 1 anything else."
+        Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge, or did not reach the accuracy,\n\
+        within the limits (the result so far is printed), 1 anything else."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -70,7 +70,9 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
     Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
     standard input. JSON: value, value_kl, transport_cost, epsilon, n, m, dim, method, rank,\n\
-    error_bound (0 if exact, null if not known), error_estimate, reason (null if not automatic),\n\
+    error_bound (0 if exact, null if not known), interval{low,high,kind} of the\n\
+    value of the exact kernel (kind exact, bound or sampled; null if not known), corrected, reason\n\
+    (null if not automatic),\n\
     converged, stop, iterations, marginal_error_x, marginal_error_y,\n\
     seconds{read,features,solve,total}.";
 
@@ -87,6 +89,7 @@ const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
 
 /// What `rot` and `divergence` take.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags")]
 pub(crate) struct Solve {
     /// First cloud: a file, or - for standard input
     pub(crate) x: String,
@@ -115,6 +118,13 @@ pub(crate) struct Solve {
                 [default: 1e-3]"
     )]
     pub(crate) accuracy: Option<f64>,
+    /// Bound the distance from the exact kernel by samples of the plan, for random features of any kind; what
+    /// auto chooses always has such bounds
+    #[arg(long)]
+    pub(crate) certify: bool,
+    /// Largest number of random features that auto may use [default: as many as the memory allows]
+    #[arg(long, value_name = "R")]
+    pub(crate) max_rank: Option<usize>,
     /// Seed of the random features
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -122,6 +132,9 @@ pub(crate) struct Solve {
     #[arg(long, value_enum, default_value_t = PrecisionName::F64)]
     pub(crate) precision: PrecisionName,
 
+    /// How the iterations go on
+    #[arg(long, value_enum, default_value_t = SolverName::Auto)]
+    pub(crate) solver: SolverName,
     /// Stop when the L1 error of the marginal is below this
     #[arg(long, value_name = "T", default_value_t = 1e-6, allow_negative_numbers = true)]
     pub(crate) tol: f64,
@@ -232,6 +245,16 @@ pub(crate) enum AnchorsName {
     Lattice,
     /// Random, as the paper has them: one variance for all directions
     Paper,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SolverName {
+    /// What needs the fewest iterations: anderson
+    Auto,
+    /// Sinkhorn's algorithm as it is
+    Plain,
+    /// Each iteration extrapolates from the last few: a fraction of their number
+    Anderson,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use comfy_table::{Table, presets};
-use orthant::{Divergence, Measure, Solution, Stop, Used};
+use orthant::{Divergence, Interval, Measure, Solution, Stop, Used};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -23,7 +23,9 @@ pub(crate) struct Report {
     pub(crate) rank: usize,
     /// Of the distance from the value of the exact kernel: 0 if that is what was used.
     pub(crate) error_bound: Option<f64>,
-    pub(crate) error_estimate: Option<f64>,
+    /// Where the value of the exact kernel is.
+    pub(crate) interval: Option<Ends>,
+    pub(crate) corrected: Option<f64>,
     pub(crate) reason: Option<String>,
     /// Of a divergence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,6 +38,37 @@ pub(crate) struct Report {
     pub(crate) seconds: Seconds,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) terms: Option<Box<Terms>>,
+}
+
+/// An interval, and what it comes from.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Ends {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) kind: &'static str,
+}
+
+impl Ends {
+    fn of(interval: Interval) -> Self {
+        Ends { low: interval.low, high: interval.high, kind: interval.kind.as_str() }
+    }
+
+    /// `2.2650 in [2.2648, 2.2653]`, with two digits of what is not certain.
+    pub(crate) fn around(self, value: f64) -> String {
+        let width = self.high - self.low;
+        let size = value.abs().max(width);
+        if !(1e-3..1e6).contains(&size) || width.is_nan() || width <= 2e-6 * size {
+            return number(value);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 12"
+        )]
+        let decimals = (1.0 - width.log10().floor()).clamp(0.0, 12.0) as usize;
+        let (low, high) = (self.low, self.high);
+        format!("{value:.decimals$} in [{low:.decimals$}, {high:.decimals$}]")
+    }
 }
 
 /// The terms of a divergence.
@@ -78,7 +111,8 @@ impl Report {
             method: s.method.as_str(),
             rank: s.rank,
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
-            error_estimate: s.estimate,
+            interval: s.interval.map(Ends::of),
+            corrected: s.corrected,
             reason: s.reason.clone(),
             kernels: None,
             converged: s.converged(),
@@ -133,7 +167,8 @@ impl Report {
             } else {
                 d.bound().filter(|b| b.is_finite())
             },
-            error_estimate: d.estimate(),
+            interval: d.interval().map(Ends::of),
+            corrected: d.corrected(),
             reason: cross.reason.clone(),
             kernels: Some(d.kernels.as_str()),
             n,

@@ -8,11 +8,11 @@ use clap::ValueEnum;
 use comfy_table::{ColumnConstraint, ContentArrangement};
 use orthant::design::Draw;
 use orthant::{
-    Anchors, Features, Measure, Method, Options, Precision, Solution, Solver, Used,
+    Algorithm, Anchors, Features, Measure, Method, Options, Precision, Solution, Solver, Used,
     mean_squared_distance,
 };
 
-use crate::args::{AnchorsName, MethodName, PrecisionName, Solve};
+use crate::args::{AnchorsName, MethodName, PrecisionName, Solve, SolverName};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::memory;
@@ -55,6 +55,14 @@ struct Answer {
     selves: Option<[Solution; 2]>,
 }
 
+impl Answer {
+    /// Whether an automatic choice did not reach the accuracy.
+    fn falls_short(&self, arguments: &Solve) -> bool {
+        let terms = std::iter::once(&self.cross).chain(self.selves.iter().flatten());
+        self.report.reason.is_some() && !terms.into_iter().all(|t| t.keeps(accuracy(arguments)))
+    }
+}
+
 fn sizes([mu, nu]: &[Measure<'_>; 2]) -> Sizes {
     Sizes { n: mu.points().len(), m: nu.points().len(), dim: mu.dim() }
 }
@@ -93,7 +101,8 @@ fn command(
             writeln!(out, "{}", text(arguments, &epsilon, &answer, clouds.dropped()))
         }
     })?;
-    Ok(if answer.report.converged { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
+    let done = answer.report.converged && !answer.falls_short(arguments);
+    Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
 
 /// The regularisation, and where it comes from.
@@ -194,6 +203,12 @@ fn options(
         .gauge(!arguments.no_gauge)
         .accuracy(accuracy(arguments))
         .seed(arguments.seed)
+        .certify(arguments.certify)
+        .algorithm(match arguments.solver {
+            SolverName::Auto => Algorithm::Auto,
+            SolverName::Plain => Algorithm::Plain,
+            SolverName::Anderson => Algorithm::Anderson,
+        })
         .tolerance(arguments.tol)
         .max_iterations(arguments.max_iter)
         .precision(match arguments.precision {
@@ -202,6 +217,9 @@ fn options(
         });
     if let Some(rank) = arguments.rank {
         builder = builder.rank(rank);
+    }
+    if let Some(rank) = arguments.max_rank {
+        builder = builder.max_rank(rank);
     }
     if let Some(limit) = arguments.time_limit {
         builder = builder.time_limit(limit);
@@ -255,10 +273,13 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
     for column in table.column_iter_mut().take(2) {
         column.set_constraint(ColumnConstraint::ContentWidth);
     }
-    let tail = if report.converged {
-        ""
-    } else {
+    let tail = if !report.converged {
         "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
+    } else if answer.falls_short(arguments) {
+        "\n\nThe accuracy was not reached: raise --memory, --max-rank or --time-limit, use a smaller --tol or a \
+         larger --accuracy."
+    } else {
+        ""
     };
     format!("{}\n\n{}{tail}", head(arguments, epsilon, report, dropped), output::lines(&table))
 }
@@ -304,13 +325,16 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
                 row("transport cost", "-".to_owned(), "needs all pairs for this kernel: too many")
             }
         };
+        let value =
+            report.interval.map_or_else(|| number(report.value), |i| i.around(report.value));
         return vec![
-            row("value", number(report.value), "W = <P,C> + eps sum P log P, as the paper has it"),
+            row("value", value, "W = <P,C> + eps sum P log P, as the paper has it"),
             row("value_kl", number(report.value_kl), "W + eps (H(a) + H(b)): POT \"KL\", OTT"),
             cost,
         ];
     };
-    let mut rows = vec![row("divergence", number(report.value), "W(x,y) - (W(x,x) + W(y,y)) / 2")];
+    let value = report.interval.map_or_else(|| number(report.value), |i| i.around(report.value));
+    let mut rows = vec![row("divergence", value, "W(x,y) - (W(x,x) + W(y,y)) / 2")];
     for (name, term) in
         [("  W(x,y)", &terms.cross), ("  W(x,x)", &terms.self_x), ("  W(y,y)", &terms.self_y)]
     {
@@ -366,8 +390,20 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
             format!("more than {whole} itself")
         }
     };
-    let (value, note) = match (used, report.error_bound, report.error_estimate) {
-        (Used::Lattice, Some(bound), _) => {
+    let sampled = report.interval.filter(|i| i.kind == "sampled");
+    if let Some(i) = sampled {
+        let farthest = (i.high - report.value).max(report.value - i.low);
+        let mut note =
+            format!("from samples of the plan, three standard errors; {}", part(farthest));
+        if let Some(corrected) =
+            report.corrected.filter(|c| (c - report.value).abs() > 1e-9 * value)
+        {
+            let _ = write!(note, "; corrected {}", number(corrected));
+        }
+        return Some(["error".to_owned(), format!("at most {}", rough(farthest, 1)), note]);
+    }
+    let (value, note) = match (used, report.error_bound) {
+        (Used::Lattice, Some(bound)) => {
             let when = if report.converged { "" } else { " at convergence" };
             let mut note = format!("bound on the distance from exact{when}, {}", part(bound));
             match arguments.rank {
@@ -383,19 +419,13 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
             }
             (format!("at most {}", rough(bound, 1)), note)
         }
-        (Used::Lattice, None, _) => (
+        (Used::Lattice, None) => (
             "no bound".to_owned(),
             "too few nodes for these clouds: use a larger --rank".to_owned(),
         ),
-        (Used::Gaussian, _, Some(estimate)) => (
-            format!("about {}", rough(estimate, 0)),
-            format!("from a trial at sampled points, no bound; {}", part(estimate)),
-        ),
-        (Used::Gaussian, ..) => (
-            "not known".to_owned(),
-            "compare with another --seed or twice the --rank, or let --method auto choose"
-                .to_owned(),
-        ),
+        (Used::Gaussian, _) => {
+            ("not known".to_owned(), "--certify bounds it; or let --method auto choose".to_owned())
+        }
         _ => return None,
     };
     Some(["error".to_owned(), value, note])

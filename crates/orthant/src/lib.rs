@@ -50,8 +50,10 @@
 //! - The same bits on any number of threads; the current rayon pool is used.
 //! - No allocation inside the iterations.
 
+mod anderson;
 mod auto;
 pub mod bench;
+mod certificate;
 pub mod design;
 mod error;
 pub mod features;
@@ -60,6 +62,7 @@ mod gauge;
 mod kernel;
 mod linalg;
 mod measure;
+mod mixture;
 mod options;
 mod problem;
 mod rot;
@@ -73,10 +76,10 @@ mod thinned;
 pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
-pub use options::{Anchors, Cost, Features, Method, Options, OptionsBuilder, Precision};
+pub use options::{Algorithm, Anchors, Cost, Features, Method, Options, OptionsBuilder, Precision};
 pub use rot::{Solver, divergence, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
-pub use solution::{Divergence, Kernels, PAIRS_LIMIT, Solution, Times, Used};
+pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -126,6 +126,19 @@ pub enum Precision {
     F64,
 }
 
+/// How Sinkhorn's fixed point is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// What needs the fewest iterations: Anderson acceleration.
+    #[default]
+    Auto,
+    /// Algorithm 1 of the paper.
+    Plain,
+    /// Algorithm 1 with messages extrapolated from the last few: a fraction of the iterations.
+    Anderson,
+}
+
 /// The settings of a solve.
 ///
 /// ```
@@ -147,7 +160,10 @@ pub struct Options<'a> {
     pub(crate) accuracy: f64,
     pub(crate) gauge: bool,
     pub(crate) exact: bool,
+    pub(crate) certify: bool,
+    pub(crate) max_rank: Option<usize>,
     pub(crate) seed: u64,
+    pub(crate) algorithm: Algorithm,
     pub(crate) precision: Precision,
     pub(crate) tolerance: f64,
     pub(crate) max_iterations: usize,
@@ -166,7 +182,10 @@ impl<'a> Options<'a> {
                 accuracy: 1e-3,
                 gauge: true,
                 exact: true,
+                certify: false,
+                max_rank: None,
                 seed: 0,
+                algorithm: Algorithm::Auto,
                 precision: Precision::F64,
                 tolerance: 1e-6,
                 max_iterations: 10_000,
@@ -233,10 +252,33 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
+    /// Whether to bound the distance from the exact kernel of the squared Euclidean cost by samples of the plan:
+    /// [`Solution::interval`](crate::Solution::interval). Random anchors that were chosen automatically always have
+    /// that. Default: no.
+    #[must_use]
+    pub fn certify(mut self, certify: bool) -> Self {
+        self.options.certify = certify;
+        self
+    }
+
+    /// Largest number of random anchors that [`Method::Auto`] may choose. Default: what the memory allows.
+    #[must_use]
+    pub fn max_rank(mut self, rank: usize) -> Self {
+        self.options.max_rank = Some(rank);
+        self
+    }
+
     /// Seed of the random features. Default: 0.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = seed;
+        self
+    }
+
+    /// How the fixed point is found. Default: [`Algorithm::Auto`].
+    #[must_use]
+    pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.options.algorithm = algorithm;
         self
     }
 
@@ -285,6 +327,9 @@ impl<'a> OptionsBuilder<'a> {
         if o.rank == Some(0) {
             return option("rank", "at least 1", 0.0);
         }
+        if o.max_rank == Some(0) {
+            return option("the largest rank", "at least 1", 0.0);
+        }
         if let Some(rank) = o.rank.filter(|r| *r > LARGEST_RANK) {
             return option("rank", "at most 16777216", rank as f64);
         }
@@ -331,6 +376,7 @@ mod tests {
         }
         for bad in [
             ok().rank(0),
+            ok().max_rank(0),
             ok().rank(usize::MAX),
             ok().accuracy(0.0),
             ok().accuracy(1.0),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::auto;
+use crate::certificate::{Bounds, Claim, Half};
 use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
 use crate::error::{Cloud, Error, Result, Shape};
 use crate::features::{
@@ -17,10 +18,10 @@ use crate::kernel::{
     Side, Stored,
 };
 use crate::measure::{Measure, Points};
-use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
+use crate::options::{Algorithm, Anchors, Cost, Features, Method, Options, Precision};
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
-use crate::solution::{Kernels, PAIRS_LIMIT, Solution, Times, Used};
+use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
 use crate::stage::{Axes, Part, Placement, Stage};
 use crate::thinned;
 
@@ -108,8 +109,10 @@ pub(crate) struct Problem<'p> {
     ground: Ground<'p>,
     storage: Storage,
     reason: Option<String>,
-    /// What the error of the value is expected to be, where that is not bounded.
-    estimate: Option<f64>,
+    /// What was chosen automatically.
+    pick: Option<Pick>,
+    /// Iterations of earlier solves of a term, at most.
+    spent: usize,
     begun: Instant,
     /// The time that it took to get here.
     prepared: Duration,
@@ -142,12 +145,34 @@ impl<'p> Problem<'p> {
         options: &'p Options<'p>,
         terms: Terms,
     ) -> Result<Self> {
+        Self::choose(mu, nu, options, terms, None)
+    }
+
+    /// The same problem with what [`Problem::improvement`] found.
+    pub(crate) fn improved(
+        &self,
+        next: auto::Choice,
+        terms: Terms,
+        solutions: &[&Solution],
+    ) -> Result<Self> {
+        let better = Self::choose(self.mu, self.nu, self.options, terms, Some(next))?;
+        let spent = solutions.iter().map(|s| s.iterations).max().unwrap_or(0);
+        Ok(Problem { begun: self.begun, spent, ..better })
+    }
+
+    fn choose(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        terms: Terms,
+        known: Option<auto::Choice>,
+    ) -> Result<Self> {
         let begun = Instant::now();
         let setting = Setting { mu, nu, options, terms };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
         let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
-        let (mut reason, mut estimate) = (None, None);
+        let (mut reason, mut pick) = (None, None);
         let rank = options.rank.unwrap_or(DEFAULT_RANK);
         let (storage, ground) = match &options.method {
             Method::Auto => {
@@ -161,14 +186,17 @@ impl<'p> Problem<'p> {
                         measures: setting.measures(clouds(term)),
                     })
                     .collect();
-                let choice = auto::choose(&list, options, || {
-                    Ok(match terms {
-                        Terms::Cross => None,
-                        Terms::All => Some(common(Term::Cross, setting)?),
-                    })
-                })?;
+                let choice = match known {
+                    Some(choice) => choice,
+                    None => auto::choose(&list, options, || {
+                        Ok(match terms {
+                            Terms::Cross => None,
+                            Terms::All => Some(common(Term::Cross, setting)?),
+                        })
+                    })?,
+                };
                 reason = Some(choice.reason);
-                estimate = choice.estimate;
+                pick = Some(choice.pick);
                 let storage = match choice.pick {
                     Pick::Exact => Storage::Online,
                     Pick::Random { .. } => Storage::Factored,
@@ -206,7 +234,45 @@ impl<'p> Problem<'p> {
             }
         }
         let prepared = begun.elapsed();
-        Ok(Problem { mu, nu, options, ground, storage, reason, estimate, begun, prepared })
+        Ok(Problem { mu, nu, options, ground, storage, reason, pick, spent: 0, begun, prepared })
+    }
+
+    /// What would bring values closer to those of the exact kernel, if an automatic choice did not bring all of
+    /// these as close as was asked for.
+    pub(crate) fn improvement(&self, solutions: &[&Solution]) -> Option<auto::Choice> {
+        let Some(Pick::Random { rank, .. }) = self.pick else { return None };
+        let accuracy = self.options.accuracy;
+        let short = |s: &&&Solution| !s.keeps(accuracy);
+        let spent = solutions.iter().any(|s| s.iterations >= self.options.max_iterations);
+        if spent || !solutions.iter().all(|s| s.converged()) || !solutions.iter().any(|s| short(&s))
+        {
+            return None;
+        }
+        let left = self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return None;
+        }
+        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(1.0, f64::max);
+        let sizes: Vec<[f64; 2]> = (if solutions.len() > 1 { Terms::All } else { Terms::Cross })
+            .list()
+            .iter()
+            .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
+            .collect();
+        auto::improve(rank, miss, &sizes, self.mu.dim(), self.options)
+    }
+
+    /// Errors of the marginals count in the distance from the converged value, so what is chosen for an accuracy
+    /// must converge to a part of it.
+    fn tolerance(&self) -> f64 {
+        let asked = self.options.tolerance;
+        let smallest = match self.options.precision {
+            Precision::F32 => 1e-6,
+            Precision::F64 => 1e-12,
+        };
+        match self.pick {
+            Some(_) => asked.min((0.02 * self.options.accuracy).max(smallest)),
+            None => asked,
+        }
     }
 
     /// Whether the kernel is defined on each cloud alone.
@@ -425,11 +491,12 @@ impl<'p> Problem<'p> {
                 term,
                 epsilon,
                 offset: self.offset(term),
-                tolerance: self.options.tolerance,
-                max_iterations: self.options.max_iterations,
+                tolerance: self.tolerance(),
+                max_iterations: self.options.max_iterations - self.spent,
                 // All terms together; each does at least one iteration.
                 time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
                 leave_out: 0.0,
+                anderson: self.options.algorithm != Algorithm::Plain,
             },
         };
         let rows = || self.entries(term, x, Part::Support, y);
@@ -454,7 +521,8 @@ impl<'p> Problem<'p> {
 
     /// The solution of the user's problem, out of that in the coordinates of the term.
     fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> Solution {
-        let Solved { outcome, builds, transport_cost, bound, rank, outside, .. } = solved;
+        let (interval, corrected) = self.interval(task, &solved);
+        let Solved { outcome, builds, transport_cost, distance, rank, outside, .. } = solved;
         let (term, x, y) = (task.term, task.x, task.y);
         let epsilon = self.options.epsilon;
         let (mu, nu) = (self.measure(x), self.measure(y));
@@ -498,8 +566,9 @@ impl<'p> Problem<'p> {
             rank,
             method: self.used(),
             reason: self.reason.clone(),
-            bound,
-            estimate: self.estimate,
+            bound: distance.bound,
+            interval,
+            corrected,
             builds: builds.count,
             times: Times {
                 features: if term == Term::Cross {
@@ -511,6 +580,77 @@ impl<'p> Problem<'p> {
             },
             weights_x: mu.weights().to_vec(),
             weights_y: nu.weights().to_vec(),
+        }
+    }
+
+    /// Where the value of the exact kernel is, at convergence, as far as that is known; and the best guess.
+    fn interval(&self, task: &Task, solved: &Solved) -> (Option<Interval>, Option<f64>) {
+        let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
+        let (a, b) = self.weights(task);
+        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + task.run.offset;
+        // A dual value is a lower bound at any time, and that of a plan of other marginals is too low by at most what
+        // it takes to move the difference, at the prices of the final potentials. Those at the end of a solve tell
+        // these; before, no price differs by more than costs do.
+        let range = |f: &[f64], a: &[f64]| {
+            let prices = f.iter().zip(a).map(|(f, a)| f - a.ln());
+            let (low, high) =
+                prices.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (l.min(p), h.max(p)));
+            high - low
+        };
+        let ranges = if outcome.stop == Stop::Converged {
+            [epsilon * range(&outcome.f, a), epsilon * range(&outcome.g, b)]
+        } else {
+            [self.cost_range(task); 2]
+        };
+        let slack = 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]);
+        let rounding = epsilon * solved.distance.rounding + 1e-14 * value.abs();
+        let within = |low: f64, high: f64, kind| Interval {
+            low: value + low - rounding,
+            high: value + high + slack + rounding,
+            kind,
+        };
+        let bound = solved.distance.bound.map(|b| within(-b, b, Certainty::Bound));
+        let sampled = solved
+            .distance
+            .bounds
+            .map(|s| within(epsilon * s.low, epsilon * s.high, Certainty::Sampled));
+        let corrected = solved.distance.bounds.map(|s| value + epsilon * s.corrected);
+        let exact = match &self.ground {
+            Ground::Euclidean { used, .. } => *used == Used::Online,
+            Ground::Matrix(_) | Ground::Explicit(..) => true,
+            // These features define the cost.
+            Ground::Maps { frame, .. } => {
+                frame.is_none() || matches!(self.storage, Storage::Dense | Storage::Online)
+            }
+        };
+        let interval = match (bound, sampled) {
+            _ if exact => Some(within(0.0, 0.0, Certainty::Exact)),
+            (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
+            (one, two) => one.or(two),
+        };
+        (interval.filter(|i| i.low.is_finite() && i.high.is_finite()), corrected)
+    }
+
+    /// At most how much the costs of a term differ; infinite where that is not known.
+    fn cost_range(&self, task: &Task) -> f64 {
+        let norm = |dim: usize, points: &Points<'_>, at: &dyn Fn(usize, usize) -> f64| -> f64 {
+            let square = |i: usize| (0..dim).map(|c| at(i, c).powi(2)).sum::<f64>();
+            (0..points.len()).map(square).fold(0.0, f64::max).sqrt()
+        };
+        let scaled = |reach: f64, unit: f64| reach * reach * self.options.epsilon / unit;
+        match (&self.ground, self.stage(task.term)) {
+            (_, Some(stage)) => {
+                let reach = [task.x, task.y].map(|cloud| {
+                    let points = stage.points(cloud, Part::Support);
+                    norm(points.dim(), points, &|i, c| points.coordinate(i, c))
+                });
+                scaled(reach[0] + reach[1], stage.gauge.epsilon())
+            }
+            (Ground::Matrix(matrix), _) => matrix.spread(),
+            (Ground::Maps { frame: Some(frame), .. }, _) => frame
+                .epsilon(self.options.epsilon)
+                .map_or(f64::INFINITY, |unit| scaled(2.0 * frame.radius(), unit)),
+            _ => f64::INFINITY,
         }
     }
 
@@ -567,6 +707,14 @@ impl<'p> Problem<'p> {
             drop(moments);
             self.cost_over_pairs(task, &outcome)
         };
+        let mut bounds = if self.certifies() { self.certify(task, &outcome)? } else { None };
+        let mut outcome = outcome;
+        if let (Some(found), Some(Pick::Random { .. })) = (&mut bounds, self.pick) {
+            // A constant factor of the kernel moves potentials and values, and not the plan.
+            let shift = found.corrected;
+            outcome.f.iter_mut().chain(&mut outcome.g).for_each(|f| *f += 0.5 * shift);
+            *found = Bounds { low: found.low - shift, high: found.high - shift, corrected: 0.0 };
+        }
         let bound = match self.stage(task.term) {
             Some(Stage { lattice: Some(lattice), .. }) => {
                 // What was dropped on the way to a rank is not known here.
@@ -577,7 +725,43 @@ impl<'p> Problem<'p> {
         };
         let rank = self.rank(task.term);
         let outside = self.extended(task, &outcome);
-        Ok(Solved { outcome, builds, transport_cost, bound, rank, outside, worth: None })
+        let distance = Distance { bound, bounds, rounding: T::ROUNDING };
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+    }
+
+    /// Whether samples of the plan are to bound the distance from the exact kernel.
+    fn certifies(&self) -> bool {
+        self.options.certify || matches!(self.pick, Some(Pick::Random { .. }))
+    }
+
+    /// Bounds on the distance from the exact kernel, for features of one.
+    fn certify(&self, task: &Task, outcome: &Outcome) -> Result<Option<Bounds>> {
+        let clouds = [task.x, task.y];
+        let (frame, epsilon, points) = match (&self.ground, self.stage(task.term)) {
+            (_, Some(stage)) => {
+                let points = clouds.map(|c| stage.points(c, Part::Support).borrowed());
+                (Frame::unit(points[0].dim()), stage.gauge.epsilon(), points)
+            }
+            (Ground::Maps { frame: Some(frame), .. }, _) => {
+                let epsilon = frame.epsilon(self.options.epsilon)?;
+                (frame.clone(), epsilon, clouds.map(|c| self.points(c, Part::Support)))
+            }
+            _ => return Ok(None),
+        };
+        let features = clouds.map(|c| self.features(task.term, c, Part::Support));
+        let (a, b) = self.weights(task);
+        let [points_x, points_y] = points;
+        let half =
+            |features, points, weights, potential| Half { features, points, weights, potential };
+        let claim = Claim {
+            x: half(&*features[0], points_x, a, &outcome.f),
+            y: half(&*features[1], points_y, b, &outcome.g),
+            frame: &frame,
+            epsilon,
+            rows: &outcome.x.sums,
+            seed: self.options.seed,
+        };
+        Ok(claim.bounds())
     }
 
     /// The weights of the two supports of a task.
@@ -602,11 +786,11 @@ impl<'p> Problem<'p> {
             builds = builds + solved.builds;
             let outcome = &solved.outcome;
             let value_kl = value_kl(outcome, a, b, task.run);
-            let wanted = self.options.accuracy * value_kl.abs();
-            let good = solved.bound.is_some_and(|bound| bound <= wanted);
+            let wanted = self.options.accuracy * scale(value_kl, epsilon);
+            let good = solved.distance.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
             let finest = lattice.ratio() <= T::ROUNDING.max(1e-11);
-            let most_iterations = self.options.max_iterations;
+            let most_iterations = self.options.max_iterations - self.spent;
             let ended = outcome.stop != Stop::Converged || iterations >= most_iterations;
             let finer = if good || finest || ended {
                 None
@@ -723,7 +907,11 @@ impl<'p> Problem<'p> {
         Ok(Solved {
             transport_cost: Some(stage.gauge.to_user(squared / task.mass(&outcome))),
             builds,
-            bound: Some(bound).filter(|b| b.is_finite()),
+            distance: Distance {
+                bound: Some(bound).filter(|b| b.is_finite()),
+                bounds: None,
+                rounding: T::ROUNDING,
+            },
             rank: lattice.rank(),
             outside: [outside_x?, outside_y?],
             worth,
@@ -787,7 +975,12 @@ impl<'p> Problem<'p> {
         let transport_cost = Some(-self.options.epsilon * log / task.mass(&outcome));
         let rank = self.rank(task.term);
         let outside = self.extended(task, &outcome);
-        Ok(Solved { outcome, builds, transport_cost, bound: None, rank, outside, worth: None })
+        let rounding = match (self.storage, self.options.precision) {
+            (Storage::Dense, Precision::F32) => f32::ROUNDING,
+            _ => f64::ROUNDING,
+        };
+        let distance = Distance { bound: None, bounds: None, rounding };
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
     }
 
     /// [`Problem::extend`] of both clouds.
@@ -857,13 +1050,23 @@ struct Task {
     run: Run,
 }
 
+/// How far the value is from that of the exact kernel.
+#[derive(Debug, Clone, Copy)]
+struct Distance {
+    /// At most this, in units of the cost.
+    bound: Option<f64>,
+    /// The same from samples of the plan, in units of epsilon.
+    bounds: Option<Bounds>,
+    /// Of sums in the precision of the kernel.
+    rounding: f64,
+}
+
 /// What the kernels leave.
 struct Solved {
     outcome: Outcome,
     builds: Builds,
     transport_cost: Option<f64>,
-    /// Of the error of the value, if there is one.
-    bound: Option<f64>,
+    distance: Distance,
     rank: usize,
     /// Logarithms at the points of weight zero.
     outside: [Vec<f64>; 2],
@@ -1025,8 +1228,8 @@ fn furnish<'p>(
             let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
             let weights = [mu, nu].map(|m| Some(m.support().weights));
             let mut map = stage.random(&Axes::new(stage, weights), draw, rank, options.seed);
-            if terms == Terms::Cross {
-                // A common factor cancels in a divergence, but not in a term alone.
+            if terms == Terms::Cross && !matches!(options.method, Method::Auto) {
+                // A common factor cancels in a divergence, but not in a term alone. (Certificates find a better one.)
                 let weights = [mu, nu].map(|m| m.support().weights);
                 let log = stage.mean_log_ratio(&map, weights, options.seed);
                 if log.is_finite() {

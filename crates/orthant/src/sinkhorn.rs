@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::anderson::Anderson;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Marginal, SelfKernel};
 
@@ -18,6 +19,8 @@ pub(crate) struct Run {
     pub(crate) time: Option<Duration>,
     /// Part of the mass that a kernel may leave out, if it leaves out any: see [`Kernel::settle`].
     pub(crate) leave_out: f64,
+    /// Whether iterations are accelerated.
+    pub(crate) anderson: bool,
 }
 
 /// Why a solve ended.
@@ -126,6 +129,9 @@ pub(crate) struct Outcome {
     pub(crate) left_out: f64,
 }
 
+/// Iterations after the last one, not counted, at most, for a kernel that had left out too much of itself.
+const SETTLING: usize = 4;
+
 /// Sinkhorn's algorithm on a kernel, from `log u = start`.
 pub(crate) fn solve(
     kernel: &mut dyn Kernel,
@@ -136,6 +142,7 @@ pub(crate) fn solve(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
+    let mut anderson = run.anderson.then(|| Anderson::new(kernel.messages().0.len()));
     // Inside a worker of the thread pool, where parallel loops do not allocate.
     in_pool(|| {
         let begun = Instant::now();
@@ -144,21 +151,59 @@ pub(crate) fn solve(
         let mut iterations = 0;
         let (stop, left_out) = loop {
             // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
-            let error = kernel
-                .update_x(a)
-                .and_then(|_| kernel.update_y(b))
-                .map_err(|e| at_iteration(e, iterations + 1))?;
+            let here = |e| at_iteration(e, iterations + 1);
+            kernel.update_x(a).map_err(here)?;
+            if let Some(anderson) = &mut anderson {
+                anderson.sent(kernel.messages().0);
+            }
+            let mut error = kernel.update_y(b).map_err(here)?;
+            if let Some(anderson) = &anderson {
+                // With a message that no `v` sent, that was the error of no plan.
+                error = anderson.error(kernel.messages());
+            }
             iterations += 1;
             let mut value = || {
                 kernel.potentials(&mut f, &mut g);
                 run.epsilon * (dot(a, &f) + dot(b, &g)) + run.offset
             };
             let verdict = run.check(iterations, error, begun, &mut value, observer);
+            let mut again = false;
+            if let Some(anderson) = &mut anderson {
+                let value = anderson.is_far(error).then(value);
+                anderson.judge(kernel.messages().0, error, value, verdict.limit.is_some());
+                match anderson.better() {
+                    Some(best) if !verdict.converged => {
+                        kernel.go_back(best);
+                        again = true;
+                    }
+                    _ => {}
+                }
+            }
             if verdict.converged || verdict.limit.is_some() {
-                let left_out = kernel.settle(run.leave_out)?;
+                if again {
+                    // The last message was a failed experiment.
+                    kernel.update_x(a)?;
+                    kernel.update_y(b)?;
+                }
+                let mut left_out = kernel.settle(run.leave_out)?;
                 if let Some(stop) = verdict.stop(left_out <= run.leave_out) {
+                    // Potentials that answer a part of the kernel only are of no use.
+                    for _ in 0..SETTLING {
+                        if left_out <= run.leave_out {
+                            break;
+                        }
+                        kernel.update_x(a)?;
+                        kernel.update_y(b)?;
+                        left_out = kernel.settle(run.leave_out)?;
+                    }
                     break (stop, left_out);
                 }
+                // Its messages may have changed.
+                if let Some(anderson) = &mut anderson {
+                    anderson.restart();
+                }
+            } else if let (Some(anderson), false) = (&mut anderson, again) {
+                anderson.mix(kernel.messages());
             }
         };
         let [x, y] = kernel.marginals(a, b)?;

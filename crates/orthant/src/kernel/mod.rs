@@ -210,6 +210,14 @@ pub(crate) trait Kernel: Send {
     /// `u <- a / K v`; returns the error `||u * K v - a||_1` of the `u` before.
     fn update_x(&mut self, a: &[f64]) -> Result<f64>;
 
+    /// The message that [`Kernel::update_x`] takes from the second cloud and [`Kernel::update_y`] makes anew, of
+    /// which an iteration is a function, and the one in the other direction. Their sum is the logarithm of the
+    /// mass of the plan, feature by feature.
+    fn messages(&mut self) -> (&mut [f64], &[f64]);
+
+    /// Goes back to an earlier message, whatever `v` is now.
+    fn go_back(&mut self, z: &[f64]);
+
     /// Writes `log u` and `log v`.
     fn potentials(&self, f: &mut [f64], g: &mut [f64]);
 

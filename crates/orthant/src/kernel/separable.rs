@@ -39,6 +39,10 @@ use crate::simd::{self, Float};
 const FIRST_REFRESH: usize = 4;
 /// Windows are chosen anew when a message has moved by more than this.
 const DRIFT: f64 = 2.0;
+/// Messages are completed when they have moved by more than this since they were.
+const FORGETFUL: f64 = 10.0;
+/// Where a node has at least this part of its share of the mass.
+const HEAVY: f64 = 1e-3;
 /// Sums of mass below this may have lost terms.
 const LOST: f64 = 1e-280;
 /// Terms of a message below `exp(-FAINT)` of another are left out of it.
@@ -152,6 +156,10 @@ pub(crate) struct Separable<'a, T> {
     /// The message of the last pass, and the one that the windows were chosen for.
     z: Vec<f64>,
     aimed: Vec<f64>,
+    /// The last one that was complete.
+    completed: Vec<f64>,
+    /// What each node had of the mass in the last pass.
+    mass: Vec<f64>,
     /// For each chunk: sums and exponents over all nodes.
     sums: Vec<f64>,
     tops: Vec<f64>,
@@ -610,6 +618,8 @@ impl<'a, T: Float> Separable<'a, T> {
             chunks,
             z: vec![0.0; nodes],
             aimed: Vec::new(),
+            completed: Vec::new(),
+            mass: vec![0.0; nodes],
             sums: vec![0.0; parts * nodes],
             tops: vec![0.0; parts * nodes],
             total: vec![0.0; nodes],
@@ -674,20 +684,6 @@ impl<'a, T: Float> Separable<'a, T> {
         alive
     }
 
-    /// How far a message is from the one that the windows were chosen for, up to a constant.
-    fn drift(&self, z: &[f64]) -> f64 {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for (z, aimed) in z.iter().zip(&self.aimed) {
-            let moved = z - aimed;
-            // Minus infinity is no message; the difference of two is NaN.
-            if moved.is_finite() {
-                low = low.min(moved);
-                high = high.max(moved);
-            }
-        }
-        high - low
-    }
-
     /// Whether some window has no node with a message.
     fn blind(&self, z: &[f64]) -> bool {
         let geometry = Geometry::new(self.lattice);
@@ -734,11 +730,11 @@ impl<'a, T: Float> Separable<'a, T> {
                 }
             },
         );
-        Local.sum(&self.sums, &mut self.total);
-        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
+        Local.sum(&self.sums, &mut self.mass);
+        for ((y, sum), z) in y.iter_mut().zip(&self.mass).zip(z) {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
         }
-        if let Some(sum) = self.total.iter().find(|s| !s.is_finite()) {
+        if let Some(sum) = self.mass.iter().find(|s| !s.is_finite()) {
             let sum = *sum;
             return Err(self.breakdown(sum));
         }
@@ -825,6 +821,20 @@ impl<'a, T: Float> Separable<'a, T> {
             }
         }
     }
+}
+
+/// How far a message is from another, up to a constant.
+fn drift<'z>(pairs: impl Iterator<Item = (&'z f64, &'z f64)>) -> f64 {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (z, from) in pairs {
+        let moved = z - from;
+        // Minus infinity is no message; the difference of two is NaN.
+        if moved.is_finite() {
+            low = low.min(moved);
+            high = high.max(moved);
+        }
+    }
+    high - low
 }
 
 /// Largest exponent of a power in single precision.
@@ -1019,7 +1029,13 @@ impl<T: Float> Side for Separable<'_, T> {
         if self.aimed.is_empty() || self.passes >= self.refresh {
             return true;
         }
-        if self.drift(z) > DRIFT { !self.aim(z) } else { self.blind(z) }
+        // Where there was mass in the last pass: elsewhere windows know little of a message.
+        let heavy = HEAVY / z.len() as f64;
+        let heavy = z.iter().zip(&self.completed).zip(&self.mass).filter(|(_, m)| **m > heavy);
+        if drift(heavy.map(|(pair, _)| pair)) > FORGETFUL {
+            return true;
+        }
+        if drift(z.iter().zip(&self.aimed)) > DRIFT { !self.aim(z) } else { self.blind(z) }
     }
 
     fn note_absent(&mut self, _: &[f64]) {}
@@ -1028,6 +1044,8 @@ impl<T: Float> Side for Separable<'_, T> {
         let begun = Instant::now();
         self.refresh = (4 * self.passes).max(FIRST_REFRESH);
         let alive = self.aim(z);
+        self.completed.clear();
+        self.completed.extend_from_slice(z);
         self.builds.count += 1;
         self.builds.time += begun.elapsed();
         if alive { Ok(()) } else { Err(self.breakdown(0.0)) }
@@ -1045,7 +1063,7 @@ impl<T: Float> Side for Separable<'_, T> {
     }
 
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
-        if (self.aimed.is_empty() || self.drift(z) > DRIFT) && !self.aim(z) {
+        if (self.aimed.is_empty() || drift(z.iter().zip(&self.aimed)) > DRIFT) && !self.aim(z) {
             return Err(self.breakdown(0.0));
         }
         let geometry = Geometry::new(self.lattice);
