@@ -161,7 +161,7 @@ pub(crate) fn solve(
                 }
             }
         };
-        let [x, y] = kernel.marginals(a, b)?;
+        let [x, y] = kernel.marginals(a, b).map_err(|e| at_iteration(e, iterations))?;
         kernel.potentials(&mut f, &mut g);
         Ok(Outcome { f, g, x, y, iterations, stop, left_out })
     })
@@ -196,7 +196,7 @@ pub(crate) fn solve_self(
                 }
             }
         };
-        let marginal = kernel.marginal(a)?;
+        let marginal = kernel.marginal(a).map_err(|e| at_iteration(e, iterations))?;
         kernel.potential(&mut f);
         // The best dual value along a common shift of both potentials: that of the plan of mass 1.
         for f in &mut f {
@@ -252,13 +252,12 @@ fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     rayon::join(work, || ()).0
 }
 
-fn at_iteration(error: Error, now: usize) -> Error {
-    match error {
-        Error::Breakdown { cloud, row, value, remedy, .. } => {
-            Error::Breakdown { iteration: now, cloud, row, value, remedy }
-        }
-        other => other,
+/// Kernels do not count iterations.
+pub(crate) fn at_iteration(mut error: Error, now: usize) -> Error {
+    if let Error::Breakdown { iteration, .. } | Error::NotPositive { iteration, .. } = &mut error {
+        *iteration = now;
     }
+    error
 }
 
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -34,7 +34,7 @@ pub struct Solution {
     pub iterations: usize,
     /// Why the solve ended.
     pub stop: Stop,
-    /// Number of features; for exact methods the number of columns of the kernel.
+    /// Number of features or landmarks; for exact methods the number of columns of the kernel.
     pub rank: usize,
     /// What was used.
     pub method: Used,
@@ -87,6 +87,8 @@ pub enum Used {
     Dense,
     /// The recomputed kernel.
     Online,
+    /// The Nystrom approximation.
+    Nystrom,
 }
 
 impl Used {
@@ -101,6 +103,7 @@ impl Used {
             Used::Explicit => "explicit",
             Used::Dense => "dense",
             Used::Online => "online",
+            Used::Nystrom => "nystrom",
         }
     }
 }

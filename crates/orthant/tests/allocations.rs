@@ -93,7 +93,7 @@ impl Counts {
             let made = counts[last] - counts[FIRST];
             assert_eq!(made, 0, "{name}, term {term}: allocations in iterations {FIRST} to {last}");
         }
-        if !name.starts_with("arc-cosine") {
+        if !(name.starts_with("arc-cosine") || name.starts_with("nystrom")) {
             assert_eq!(solutions[0].iterations, LAST, "{name}");
         }
     }
@@ -131,11 +131,14 @@ fn iterations_do_not_allocate() {
         ("dense f64", Method::dense(), Precision::F64),
         ("online", Method::online(), Precision::F64),
         ("online features", Method::Online(Cost::Features(gaussian())), Precision::F64),
+        ("nystrom", Method::nystrom(), Precision::F64),
     ];
     for threads in [1, 2] {
         let pool = warm_pool(threads);
         for (name, method, precision) in &cases {
-            let mut options = Options::builder(0.05)
+            // Smaller ones end with products that are not positive.
+            let epsilon = if *name == "nystrom" { 2.0 } else { 0.05 };
+            let mut options = Options::builder(epsilon)
                 .method(method.clone())
                 .precision(*precision)
                 .tolerance(if *precision == Precision::F32 { 1e-6 } else { 1e-13 });
