@@ -67,6 +67,7 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     orthant rot x.npy y.npy --anchors lattice --rank 500   as well as 500 nodes allow\n  \
     orthant rot x.npy y.npz:samples --anchors sobol --rank 2000 --precision f32\n  \
     orthant rot x.csv y.csv --anchors paper --uncentred    exactly the features of the paper\n  \
+    orthant rot x.csv y.csv --method nystrom --no-gauge    and its baseline\n  \
     zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
     Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
     standard input. JSON: value, value_kl, transport_cost, epsilon, n, m, dim, method, rank,\n\
@@ -106,8 +107,8 @@ pub(crate) struct Solve {
     /// Where the anchors of gaussian features are [default: sobol]; auto becomes gaussian
     #[arg(long, value_enum, value_name = "ANCHORS")]
     pub(crate) anchors: Option<AnchorsName>,
-    /// Number of random features [default: 1000], or of lattice nodes at most [default: as the
-    /// accuracy needs]; auto becomes gaussian
+    /// Number of random features or landmarks [default: 1000], or of lattice nodes at most [default: as
+    /// the accuracy needs]; auto becomes gaussian
     #[arg(long, value_name = "R")]
     pub(crate) rank: Option<usize>,
     #[arg(
@@ -125,7 +126,7 @@ pub(crate) struct Solve {
     /// Largest number of random features that auto may use [default: as many as the memory allows]
     #[arg(long, value_name = "R")]
     pub(crate) max_rank: Option<usize>,
-    /// Seed of the random features
+    /// Seed of the random features or landmarks
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Number format of stored features and kernels; sums across points are always in f64
@@ -168,6 +169,9 @@ pub(crate) struct Solve {
     /// The paper's anchors around the origin, as it has them, and not around the clouds
     #[arg(long, help_heading = "Kernels")]
     pub(crate) uncentred: bool,
+    /// How nystrom draws its landmarks [default: leverage]
+    #[arg(long, value_enum, value_name = "LANDMARKS", help_heading = "Kernels")]
+    pub(crate) landmarks: Option<LandmarksName>,
     /// Solve in the coordinates given, and not in those in which both clouds have the same mean and
     /// covariance: the same result, with more features
     #[arg(long, help_heading = "Kernels")]
@@ -231,6 +235,17 @@ pub(crate) enum MethodName {
     Dense,
     /// Exact, squared Euclidean cost, the kernel recomputed: linear memory
     Online,
+    /// The kernel of the squared Euclidean cost from its columns at landmarks, linear time: precise for
+    /// large epsilon, fails at small; see --landmarks and --rank
+    Nystrom,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LandmarksName {
+    /// By ridge leverage scores: small clusters too
+    Leverage,
+    /// All points alike
+    Uniform,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,11 +8,11 @@ use clap::ValueEnum;
 use comfy_table::{ColumnConstraint, ContentArrangement};
 use orthant::design::Draw;
 use orthant::{
-    Algorithm, Anchors, Features, Measure, Method, Options, Precision, Solution, Solver, Used,
-    mean_squared_distance,
+    Algorithm, Anchors, Features, Landmarks, Measure, Method, Options, Precision, Solution, Solver,
+    Used, mean_squared_distance,
 };
 
-use crate::args::{AnchorsName, MethodName, PrecisionName, Solve, SolverName};
+use crate::args::{AnchorsName, LandmarksName, MethodName, PrecisionName, Solve, SolverName};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::memory;
@@ -147,18 +147,21 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
             "--anchors are those of --method gaussian, {name} has none; leave one of the two out"
         )));
     }
-    if rank.is_some() && !matches!(method, MethodName::Gaussian | MethodName::Arccos) {
+    let ranked = [MethodName::Gaussian, MethodName::Arccos, MethodName::Nystrom];
+    if rank.is_some() && !ranked.contains(&method) {
         return Err(Failure::input(format!(
-            "--rank is a number of features of --method gaussian or arccos, {name} has no such \
-             number; leave one of the two out"
+            "--rank is a number of features of --method gaussian or arccos, or of landmarks of \
+             nystrom, {name} has no such number; leave one of the two out"
         )));
     }
+    if arguments.landmarks.is_some() && method != MethodName::Nystrom {
+        return Err(Failure::input("--landmarks are those of nystrom; add --method nystrom"));
+    }
     let lattice = anchors == Some(AnchorsName::Lattice);
-    let random = matches!(method, MethodName::Gaussian | MethodName::Arccos) && !lattice;
-    if arguments.accuracy.is_some() && random {
+    if arguments.accuracy.is_some() && ranked.contains(&method) && !lattice {
         return Err(Failure::input(
-            "--accuracy is for --method auto and --anchors lattice; how good random features are \
-             depends on their number, --rank",
+            "--accuracy is for --method auto and --anchors lattice; how good random features and \
+             landmarks are depends on their number, --rank",
         ));
     }
     if arguments.uncentred && anchors != Some(AnchorsName::Paper) {
@@ -185,6 +188,10 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
         MethodName::Linear => Method::Factored(Features::Linear),
         MethodName::Dense => Method::dense(),
         MethodName::Online => Method::online(),
+        MethodName::Nystrom => Method::Nystrom(match arguments.landmarks {
+            Some(LandmarksName::Uniform) => Landmarks::Uniform,
+            Some(LandmarksName::Leverage) | None => Landmarks::Leverage,
+        }),
     })
 }
 
@@ -243,7 +250,7 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
         used(arguments, report, cross),
         report.reason.clone().unwrap_or_default(),
     ]);
-    rows.extend(kernels(report));
+    rows.extend(kernels(report, cross.method));
     rows.extend(error(arguments, report, cross.method));
     let converged = if report.converged {
         "yes".to_owned()
@@ -360,6 +367,7 @@ fn used(arguments: &Solve, report: &Report, cross: &Solution) -> String {
         // The terms of a divergence have lattices of their own.
         Used::Lattice if report.terms.is_some() => return format!("lattice, {format}"),
         Used::Lattice => format!("{rank} nodes"),
+        Used::Nystrom => format!("{rank} landmarks"),
         Used::Gaussian => {
             let anchors = arguments.anchors.unwrap_or(AnchorsName::Sobol);
             return format!("{}, {rank} anchors, {format}", name_of(&anchors));
@@ -370,8 +378,9 @@ fn used(arguments: &Solve, report: &Report, cross: &Solution) -> String {
 }
 
 /// Whether the terms of a divergence share their approximation of the kernel.
-fn kernels(report: &Report) -> Option<Row> {
+fn kernels(report: &Report, used: Used) -> Option<Row> {
     let (value, note) = match report.kernels? {
+        "shared" if used == Used::Nystrom => ("one for all terms", "the same landmarks"),
         "shared" => ("one for all terms", "a divergence that is never negative, but for rounding"),
         "per_term" => ("one for each term", "with an error bound each"),
         _ => return None,
@@ -426,6 +435,10 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
         (Used::Gaussian, _) => {
             ("not known".to_owned(), "--certify bounds it; or let --method auto choose".to_owned())
         }
+        (Used::Nystrom, _) => (
+            "not known".to_owned(),
+            "compare with twice the --rank, or let --method auto choose".to_owned(),
+        ),
         _ => return None,
     };
     Some(["error".to_owned(), value, note])

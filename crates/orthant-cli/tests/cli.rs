@@ -260,6 +260,43 @@ fn people_are_told_what_was_chosen_and_how_good_it_is() {
 }
 
 #[test]
+fn nystrom_agrees_with_exact_and_fails_at_small_epsilon() {
+    let bench = Bench::new();
+    let problem = "rot x.csv y.csv --columns a,b --eps 0.5 --tol 1e-10";
+    let exact = bench.json(&format!("{problem} --method dense"))["value_kl"].as_f64().unwrap();
+    for (options, rank, error) in [
+        ("", 105, 1e-9),
+        ("--rank 40 --seed 3", 40, 1e-4),
+        ("--rank 40 --landmarks uniform", 40, 1e-3),
+    ] {
+        let report = bench.json(&format!("{problem} --method nystrom {options}"));
+        assert_eq!((&report["method"], &report["rank"]), (&"nystrom".into(), &rank.into()));
+        let value = report["value_kl"].as_f64().unwrap();
+        assert!((value - exact).abs() < error, "{options}: {value} {exact}");
+        for key in ["error_bound", "error_estimate", "reason"] {
+            assert_eq!(report[key], Value::Null, "{key}");
+        }
+    }
+    let divergence = "divergence x.csv y.csv --columns a,b --eps 0.5 --method nystrom";
+    assert_eq!(bench.json(divergence)["kernels"], "shared");
+    let output = text(&bench.orthant(&format!("{divergence} --rank 40")).stdout);
+    for part in ["nystrom, 40 landmarks, f64", "the same landmarks", "not known"] {
+        assert!(output.contains(part), "{output}");
+    }
+    // The failure that the paper describes is no bad input: exit code 1.
+    let message = bench.fails(
+        "rot x.csv y.csv --columns a,b --eps 0.001 --method nystrom --rank 20 --no-gauge",
+        1,
+    );
+    assert!(message.starts_with("orthant: iteration "), "{message}");
+    assert!(
+        message.contains("the Nystrom approximation of the kernel is not positive"),
+        "{message}"
+    );
+    assert!(message.contains("use a larger epsilon, more landmarks"), "{message}");
+}
+
+#[test]
 fn auto_goes_by_accuracy_and_memory() {
     let bench = Bench::new();
     bench.write("x.csv", &cloud(2000, 0.0, 1.0));
@@ -474,7 +511,28 @@ fn options_that_do_not_go_together_are_exit_code_2() {
         ("rot x.csv y.csv --method arccos --anchors paper", "orthant: --anchors are those of"),
         (
             "rot x.csv y.csv --method dense --rank 10",
-            "orthant: --rank is a number of features of --method gaussian or arccos, dense has no",
+            "orthant: --rank is a number of features of --method gaussian or arccos, or of landmarks of \
+             nystrom, dense has no",
+        ),
+        (
+            "rot x.csv y.csv --method nystrom --accuracy 1e-4",
+            "orthant: --accuracy is for --method auto and --anchors lattice; ",
+        ),
+        (
+            "rot x.csv y.csv --method nystrom --anchors paper",
+            "orthant: --anchors are those of --method gaussian, nystrom has none; leave one",
+        ),
+        (
+            "rot x.csv y.csv --landmarks uniform",
+            "orthant: --landmarks are those of nystrom; add --method nystrom",
+        ),
+        (
+            "rot x.csv y.csv --method nystrom --precision f32",
+            "orthant: the Nystrom method needs double precision: ",
+        ),
+        (
+            "rot x.csv y.csv --method nystrom --memory 1K",
+            "orthant: storing the features of landmarks needs ",
         ),
         (
             "rot x.csv y.csv --uncentred",

@@ -60,6 +60,7 @@ pub mod features;
 mod frame;
 mod gauge;
 mod kernel;
+mod landmarks;
 mod linalg;
 mod measure;
 mod mixture;
@@ -76,7 +77,9 @@ mod thinned;
 pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
-pub use options::{Algorithm, Anchors, Cost, Features, Method, Options, OptionsBuilder, Precision};
+pub use options::{
+    Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
+};
 pub use rot::{Solver, divergence, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};

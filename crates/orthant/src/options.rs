@@ -21,6 +21,11 @@ pub enum Method<'a> {
     Dense(Cost<'a>),
     /// The whole kernel, evaluated on the way: exact, quadratic time, linear memory.
     Online(Cost<'a>),
+    /// The Nystrom approximation of the kernel of the squared Euclidean cost, from its columns at
+    /// landmarks: linear time, and excellent for large epsilon. It need not be positive, and where a
+    /// product with it is not, the solve ends with [`Error::NotPositive`]: at small epsilon, as the
+    /// paper reports. Double precision only.
+    Nystrom(Landmarks),
 }
 
 impl Method<'_> {
@@ -47,6 +52,11 @@ impl Method<'_> {
     /// The kernel of the squared Euclidean cost, evaluated on the way.
     pub fn online() -> Self {
         Method::Online(Cost::SquaredEuclidean)
+    }
+
+    /// The Nystrom approximation with landmarks by ridge leverage scores.
+    pub fn nystrom() -> Self {
+        Method::Nystrom(Landmarks::Leverage)
     }
 }
 
@@ -102,6 +112,17 @@ pub enum Anchors {
         /// Store the features, to compare with; they are products over the axes and need not be.
         stored: bool,
     },
+}
+
+/// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Landmarks {
+    /// By approximate ridge leverage scores: they reach small clusters too (Musco & Musco, *Recursive
+    /// Sampling for the Nystrom Method*, 2017).
+    #[default]
+    Leverage,
+    /// All points alike, without replacement.
+    Uniform,
 }
 
 /// The cost of an exact method.
@@ -221,8 +242,9 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Number of random features (default: 1000), or of lattice nodes at most (default: as many as the
-    /// accuracy needs).
+    /// Number of random features (default: 1000), of landmarks (default: 1000, and never more than
+    /// there are distinct points), or of lattice nodes at most (default: as many as the accuracy
+    /// needs).
     #[must_use]
     pub fn rank(mut self, rank: usize) -> Self {
         self.options.rank = Some(rank);
@@ -268,7 +290,7 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Seed of the random features. Default: 0.
+    /// Seed of the random features or landmarks. Default: 0.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = seed;
@@ -342,6 +364,9 @@ impl<'a> OptionsBuilder<'a> {
         if !(o.tolerance > 0.0 && o.tolerance < 1.0) {
             return option("tolerance", "between 0 and 1", o.tolerance);
         }
+        if matches!(o.method, Method::Nystrom(_)) && o.precision == Precision::F32 {
+            return Err(Error::SinglePrecision);
+        }
         for (precision, smallest) in SMALLEST_TOLERANCE {
             if o.precision == precision && o.tolerance < smallest {
                 return option(
@@ -390,6 +415,8 @@ mod tests {
         ] {
             assert!(matches!(bad.build(), Err(Error::Option { .. })));
         }
+        let single = ok().precision(Precision::F32);
+        assert_eq!(single.method(Method::nystrom()).build().err(), Some(Error::SinglePrecision));
     }
 
     #[test]

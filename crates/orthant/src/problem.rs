@@ -8,17 +8,18 @@ use crate::certificate::{Bounds, Claim, Half};
 use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
 use crate::error::{Cloud, Error, Result, Shape};
 use crate::features::{
-    ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean,
+    ArcCosine, Basis, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean,
 };
 use crate::frame::Frame;
 use crate::gauge::Gauge;
 use crate::kernel::{
     Builds, Cells, CostMatrix, CostRows, Exact, ExactSelf, ExactSide, Factored, FactoredSelf,
-    FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, Recomputed, SelfKernel, Separable,
-    Side, Stored,
+    Factors, FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, PlanSide, Recomputed,
+    SelfKernel, Separable, Side, Stored,
 };
+use crate::landmarks;
 use crate::measure::{Measure, Points};
-use crate::options::{Algorithm, Anchors, Cost, Features, Method, Options, Precision};
+use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
@@ -100,6 +101,7 @@ enum Storage {
     Separable,
     Dense,
     Online,
+    Nystrom,
 }
 
 pub(crate) struct Problem<'p> {
@@ -136,6 +138,7 @@ pub(crate) enum Pick {
     Exact,
     Random { draw: Draw, rank: usize },
     Lattice { stored: bool },
+    Nystrom { landmarks: Landmarks, count: usize },
 }
 
 impl<'p> Problem<'p> {
@@ -201,6 +204,7 @@ impl<'p> Problem<'p> {
                     Pick::Exact => Storage::Online,
                     Pick::Random { .. } => Storage::Factored,
                     Pick::Lattice { .. } => Storage::Separable,
+                    Pick::Nystrom { .. } => Storage::Nystrom,
                 };
                 (storage, furnish(choice.pick, stages, storage, setting)?)
             }
@@ -218,6 +222,12 @@ impl<'p> Problem<'p> {
                     check_memory(storage, numbers, options)?;
                 }
                 (storage, feature_ground(features, storage, setting)?)
+            }
+            Method::Nystrom(landmarks) => {
+                let count = rank.min(mu.support().len() + nu.support().len());
+                check_nystrom(n + m, count as f64, options)?;
+                let pick = Pick::Nystrom { landmarks: *landmarks, count };
+                (Storage::Nystrom, euclidean(pick, Storage::Nystrom, setting)?)
             }
         };
         if let Ground::Maps { frame: Some(frame), .. } = &ground {
@@ -334,6 +344,7 @@ impl<'p> Problem<'p> {
             Ground::Euclidean { .. } => match self.stage(term).map(|stage| &stage.features) {
                 Some(Placement::Map(map)) => map.rank(),
                 Some(Placement::Lattice(lattice)) => lattice.rank(),
+                Some(Placement::Nystrom(factors)) => factors.landmarks(),
                 _ => columns,
             },
             Ground::Matrix(_) => columns,
@@ -500,7 +511,7 @@ impl<'p> Problem<'p> {
             },
         };
         let rows = || self.entries(term, x, Part::Support, y);
-        let solved = match (self.storage, self.options.precision) {
+        let mut solved = match (self.storage, self.options.precision) {
             (Storage::Factored, Precision::F32) => self.factored::<f32>(&task, observer),
             (Storage::Factored, Precision::F64) => self.factored::<f64>(&task, observer),
             (Storage::Separable, Precision::F32) => self.separable::<f32>(&mut task, observer),
@@ -512,8 +523,12 @@ impl<'p> Problem<'p> {
                 self.exact(&task, Stored::<f64>::new(rows()), observer)
             }
             (Storage::Online, _) => self.exact(&task, Recomputed::new(rows()), observer),
+            (Storage::Nystrom, _) => self.nystrom(&task, observer),
         }
-        .map_err(|error| self.in_user_rows(error, x, y))?;
+        .map_err(|error| self.in_user_rows(error, Part::Support, [x, y]))?;
+        if let Storage::Nystrom = self.storage {
+            solved.outside = self.extended_nystrom(&task, &solved.outcome)?;
+        }
         let solution = self.finish(&task, solved, begun);
         check_finite(&solution)?;
         Ok(solution)
@@ -654,19 +669,17 @@ impl<'p> Problem<'p> {
         }
     }
 
-    /// Kernels count the points of the support.
-    fn in_user_rows(&self, error: Error, x: Cloud, y: Cloud) -> Error {
-        match error {
-            Error::Breakdown { iteration, cloud, row, value, remedy } => {
-                let cloud = if cloud == Cloud::X { x } else { y };
-                let row = match self.measure(cloud).indices(true) {
-                    None => row,
-                    Some(indices) => indices[row - 1] + 1,
-                };
-                Error::Breakdown { iteration, cloud, row, value, remedy }
+    /// Kernels count the points of a part of a cloud.
+    fn in_user_rows(&self, mut error: Error, part: Part, clouds: [Cloud; 2]) -> Error {
+        if let Error::Breakdown { cloud, row, .. } | Error::NotPositive { cloud, row, .. } =
+            &mut error
+        {
+            *cloud = clouds[*cloud as usize];
+            if let Some(indices) = self.measure(*cloud).indices(part == Part::Support) {
+                *row = indices[*row - 1] + 1;
             }
-            other => other,
         }
+        error
     }
 
     fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
@@ -983,6 +996,56 @@ impl<'p> Problem<'p> {
         Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
     }
 
+    /// With signed features, whose products must turn out positive.
+    fn nystrom(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
+        let (stage, factors) = self.factors(task.term);
+        let (a, b) = self.weights(task);
+        let (outcome, builds) = if task.is_self() {
+            let mut kernel = factors.own(task.x);
+            (task.solve_self(&mut kernel, a, observer)?, kernel.builds())
+        } else {
+            let mut kernel = factors.cross();
+            (task.solve(&mut kernel, a, b, observer)?, kernel.builds())
+        };
+        let side = |cloud, potential, sums| {
+            let points = stage.points(cloud, Part::Support);
+            PlanSide { cloud, points, potential, sums }
+        };
+        let squared = factors.squared_distance(&[
+            side(task.x, &outcome.f, &outcome.x.sums),
+            side(task.y, &outcome.g, &outcome.y.sums),
+        ]);
+        let transport_cost = Some(stage.gauge.to_user(squared));
+        let rank = factors.landmarks();
+        let outside = [Vec::new(), Vec::new()];
+        let distance = Distance { bound: None, bounds: None, rounding: f64::ROUNDING };
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+    }
+
+    fn factors(&self, term: Term) -> (&Stage, &Factors) {
+        let stage = self.stage(term).expect("landmarks are for squared Euclidean costs");
+        let Placement::Nystrom(factors) = &stage.features else {
+            unreachable!("only landmarks have signed features")
+        };
+        (stage, factors)
+    }
+
+    /// [`Problem::extend`] of both clouds by signed features, which need not be positive there.
+    fn extended_nystrom(&self, task: &Task, outcome: &Outcome) -> Result<[Vec<f64>; 2]> {
+        let (stage, factors) = self.factors(task.term);
+        let extend = |cloud: Cloud, other: Cloud, g: &[f64]| -> Result<Vec<f64>> {
+            if self.measure(cloud).outside().is_none() {
+                return Ok(Vec::new());
+            }
+            let logs = factors
+                .extend(other, g, stage.points(cloud, Part::Outside))
+                .map_err(|e| sinkhorn::at_iteration(e, outcome.iterations))
+                .map_err(|e| self.in_user_rows(e, Part::Outside, [cloud, other]))?;
+            Ok(logs.into_iter().map(|s| -s).collect())
+        };
+        Ok([extend(task.x, task.y, &outcome.g)?, extend(task.y, task.x, &outcome.f)?])
+    }
+
     /// [`Problem::extend`] of both clouds.
     fn extended(&self, task: &Task, outcome: &Outcome) -> [Vec<f64>; 2] {
         [
@@ -1130,6 +1193,13 @@ fn check_lattice(
     check_bytes("a lattice", bytes, "ask for less accuracy or a smaller rank", options)
 }
 
+/// Refuses signed features, and the eigenvectors that they come from, that need more memory than is
+/// allowed.
+fn check_nystrom(points: f64, landmarks: f64, options: &Options<'_>) -> Result<()> {
+    let bytes = 8.0 * landmarks * (points + 4.0 * landmarks);
+    check_bytes("the features of landmarks", bytes, "use a smaller rank", options)
+}
+
 fn check_bytes(
     what: &'static str,
     bytes: f64,
@@ -1216,8 +1286,8 @@ fn furnish<'p>(
     setting: Setting<'_, '_>,
 ) -> Result<Ground<'p>> {
     let Setting { mu, nu, options, terms } = setting;
-    if matches!(pick, Pick::Random { .. }) && terms == Terms::All {
-        // One random map serves all terms of a divergence, so they must share their coordinates.
+    if matches!(pick, Pick::Random { .. } | Pick::Nystrom { .. }) && terms == Terms::All {
+        // One map serves all terms of a divergence, so they must share their coordinates.
         for &term in terms.list() {
             stages[term as usize] = Some(common(term, setting)?);
         }
@@ -1261,6 +1331,17 @@ fn furnish<'p>(
                 };
             }
             Used::Lattice
+        }
+        Pick::Nystrom { landmarks, count } => {
+            let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
+            let epsilon = stage.gauge.epsilon();
+            let clouds = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
+            let chosen = landmarks::choose(&clouds, epsilon, count, landmarks, options.seed);
+            let factors = Arc::new(Factors::new(Basis::nystrom(chosen, epsilon), clouds));
+            for stage in stages.iter_mut().flatten() {
+                stage.features = Placement::Nystrom(factors.clone());
+            }
+            Used::Nystrom
         }
     };
     Ok(Ground::Euclidean { stages: Box::new(stages), used })

@@ -142,7 +142,8 @@ pub(crate) fn solve(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
-    let mut anderson = run.anderson.then(|| Anderson::new(kernel.messages().0.len()));
+    let numbers = if run.anderson { kernel.messages().0.len() } else { 0 };
+    let mut anderson = (numbers > 0).then(|| Anderson::new(numbers));
     // Inside a worker of the thread pool, where parallel loops do not allocate.
     in_pool(|| {
         let begun = Instant::now();
@@ -206,7 +207,7 @@ pub(crate) fn solve(
                 anderson.mix(kernel.messages());
             }
         };
-        let [x, y] = kernel.marginals(a, b)?;
+        let [x, y] = kernel.marginals(a, b).map_err(|e| at_iteration(e, iterations))?;
         kernel.potentials(&mut f, &mut g);
         Ok(Outcome { f, g, x, y, iterations, stop, left_out })
     })
@@ -241,7 +242,7 @@ pub(crate) fn solve_self(
                 }
             }
         };
-        let marginal = kernel.marginal(a)?;
+        let marginal = kernel.marginal(a).map_err(|e| at_iteration(e, iterations))?;
         kernel.potential(&mut f);
         // The best dual value along a common shift of both potentials: that of the plan of mass 1.
         for f in &mut f {
@@ -297,13 +298,12 @@ fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     rayon::join(work, || ()).0
 }
 
-fn at_iteration(error: Error, now: usize) -> Error {
-    match error {
-        Error::Breakdown { cloud, row, value, remedy, .. } => {
-            Error::Breakdown { iteration: now, cloud, row, value, remedy }
-        }
-        other => other,
+/// Kernels do not count iterations.
+pub(crate) fn at_iteration(mut error: Error, now: usize) -> Error {
+    if let Error::Breakdown { iteration, .. } | Error::NotPositive { iteration, .. } = &mut error {
+        *iteration = now;
     }
+    error
 }
 
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -34,7 +34,7 @@ pub struct Solution {
     pub iterations: usize,
     /// Why the solve ended.
     pub stop: Stop,
-    /// Number of features; for exact methods the number of columns of the kernel.
+    /// Number of features or landmarks; for exact methods the number of columns of the kernel.
     pub rank: usize,
     /// What was used.
     pub method: Used,
@@ -142,6 +142,8 @@ pub enum Used {
     Dense,
     /// The recomputed kernel.
     Online,
+    /// The Nystrom approximation.
+    Nystrom,
 }
 
 impl Used {
@@ -156,6 +158,7 @@ impl Used {
             Used::Explicit => "explicit",
             Used::Dense => "dense",
             Used::Online => "online",
+            Used::Nystrom => "nystrom",
         }
     }
 }
@@ -238,7 +241,7 @@ pub enum Kernels {
     /// The exact kernel of the cost.
     Exact,
     /// One feature map for all terms: the divergence of a positive-definite kernel, never negative
-    /// beyond rounding.
+    /// beyond rounding (but for Nystrom, whose features are signed).
     Shared,
     /// An approximation for each term, with an error bound each: see [`Divergence::bound`].
     PerTerm,

@@ -95,7 +95,7 @@ impl Counts {
             let made = counts[last] - counts[FIRST];
             assert_eq!(made, 0, "{name}, term {term}: allocations in iterations {FIRST} to {last}");
         }
-        if !name.starts_with("arc-cosine") {
+        if !(name.starts_with("arc-cosine") || name.starts_with("nystrom")) {
             assert_eq!(solutions[0].iterations, LAST, "{name}");
         }
     }
@@ -133,11 +133,17 @@ fn iterations_do_not_allocate() {
         ("dense f64", Method::dense(), Precision::F64),
         ("online", Method::online(), Precision::F64),
         ("online features", Method::Online(Cost::Features(gaussian())), Precision::F64),
+        ("nystrom", Method::nystrom(), Precision::F64),
     ];
     for threads in [1, 2] {
         let pool = warm_pool(threads);
         for (name, method, precision) in &cases {
-            let epsilon = if *name == "arc-cosine" { 0.05 } else { 0.01 };
+            let epsilon = match *name {
+                "arc-cosine" => 0.05,
+                // Smaller ones end with products that are not positive.
+                "nystrom" => 2.0,
+                _ => 0.01,
+            };
             let mut options = Options::builder(epsilon)
                 .method(method.clone())
                 .precision(*precision)
