@@ -189,6 +189,9 @@ pub(crate) struct Solve {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the iterations to a file of JSON Lines: term, iteration, time, dual value, marginal error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Write the potentials of all points to a CSV file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -284,14 +284,14 @@ pub(crate) fn write_potentials(
 }
 
 /// Checks, before any work, that a file can be written to.
-pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     if path.is_dir() {
         return Err(Failure::input(format!(
-            "{}: is a folder; give --output a file name",
+            "{}: is a folder; give {option} a file name",
             path.display()
         )));
     }

@@ -74,8 +74,10 @@ fn command(
 ) -> Result<ExitCode, Failure> {
     let begun = Instant::now();
     let method = method(arguments)?;
-    if let Some(path) = &arguments.output {
-        output::check_writable(path)?;
+    for (path, option) in [(&arguments.output, "--output"), (&arguments.trace, "--trace")] {
+        if let Some(path) = path {
+            output::check_writable(path, option)?;
+        }
     }
     let clouds = Clouds::read(arguments)?;
     let measures = clouds.measures(arguments)?;
@@ -83,13 +85,16 @@ fn command(
 
     let epsilon = arguments.threads.run(|| Epsilon::choose(arguments, &measures))?;
     let options = options(arguments, method, epsilon.value)?;
-    let mut bar = Bar::new(arguments.tol);
+    let mut bar = Bar::new(arguments.tol, arguments.trace.is_some());
     let answer = arguments.threads.run(|| solve(&options, &mut bar, &measures));
     bar.finish();
     let mut answer = answer.map_err(|failure| failure.name_cloud([&arguments.x, &arguments.y]))?;
     if let Some(path) = &arguments.output {
         let selves = answer.selves.as_ref().map(|[x, y]| [x, y]);
         output::write_potentials(path, &measures, &answer.cross, selves)?;
+    }
+    if let Some(path) = &arguments.trace {
+        bar.write_trace(path)?;
     }
     answer.report.seconds.read = read;
     answer.report.seconds.total = begun.elapsed().as_secs_f64();

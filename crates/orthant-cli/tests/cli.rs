@@ -741,6 +741,34 @@ fn the_benchmark_prints_json_lines_with_ratios() {
 }
 
 #[test]
+fn a_trace_has_a_line_for_each_iteration() {
+    let bench = Bench::new();
+    let problem = "divergence x.csv y.csv --columns a,b --eps 0.1 --trace trace.jsonl";
+    for solver in ["plain", "anderson"] {
+        let report = bench.json(&format!("{problem} --solver {solver}"));
+        let trace = std::fs::read_to_string(bench.path("trace.jsonl")).unwrap();
+        let steps: Vec<Value> = trace.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(steps.len() as u64, report["iterations"].as_u64().unwrap());
+        for term in ["cross", "self_x", "self_y"] {
+            let of: Vec<&Value> = steps.iter().filter(|s| s["term"] == term).collect();
+            let last = of[of.len() - 1];
+            assert_eq!(keys(last), ["term", "iteration", "seconds", "value", "marginal_error"]);
+            assert_eq!(last["iteration"], report[term]["iterations"]);
+            assert!(last["marginal_error"].as_f64().unwrap() < 1e-6);
+            let value = report[term]["value"].as_f64().unwrap();
+            assert!((last["value"].as_f64().unwrap() - value).abs() < 1e-6 * value.abs());
+            // Plain iterations never lower the dual value.
+            if solver == "plain" && term == "cross" {
+                let value = |s: &Value| s["value"].as_f64().unwrap();
+                assert!(of.windows(2).all(|w| value(w[1]) >= value(w[0]) - 1e-12));
+            }
+        }
+    }
+    let none = bench.orthant("rot x.csv y.csv --eps 0.1 --trace missing/trace.jsonl");
+    assert_eq!(none.status.code(), Some(2));
+}
+
+#[test]
 fn the_commands_of_the_readme_run() {
     let root = Path::new("../..");
     let bench = Bench::new();
