@@ -39,10 +39,11 @@ const RANKS: [usize; 2] = [128, 49_152];
 const PAIR: [f64; 2] = [2.5, 0.35];
 /// A point of a lattice, and more for each node of its window and of the lattice.
 const POINT: [f64; 3] = [60.0, 0.35, 0.005];
-/// A stored feature, a byte; evaluating it takes so many times that, and counts for some iterations.
+/// A stored feature, a byte; evaluating it, for a trial, the solve and its certificate, takes so many times that,
+/// and counts for some iterations.
 const BYTE: f64 = 0.07;
-const BUILD: f64 = 10.0;
-const ITERATIONS: f64 = 15.0;
+const BUILD: f64 = 70.0;
+const ITERATIONS: f64 = 8.0;
 /// Estimates that are this many times the accuracy are tried: most are too high, and certificates tell.
 const LIKELY: f64 = 3.0;
 /// Iterations of the exact kernel from good potentials.
