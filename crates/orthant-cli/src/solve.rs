@@ -330,6 +330,7 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
     let row = |name: &str, value: String, note: &str| -> Row {
         [name.to_owned(), value, note.to_owned()]
     };
+    let value = report.interval.map_or_else(|| number(report.value), |i| i.around(report.value));
     let Some(terms) = &report.terms else {
         let cost = match report.transport_cost {
             Some(cost) => row("transport cost", number(cost), "<P,C>"),
@@ -337,15 +338,12 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
                 row("transport cost", "-".to_owned(), "needs all pairs for this kernel: too many")
             }
         };
-        let value =
-            report.interval.map_or_else(|| number(report.value), |i| i.around(report.value));
         return vec![
             row("value", value, "W = <P,C> + eps sum P log P, as the paper has it"),
             row("value_kl", number(report.value_kl), "W + eps (H(a) + H(b)): POT \"KL\", OTT"),
             cost,
         ];
     };
-    let value = report.interval.map_or_else(|| number(report.value), |i| i.around(report.value));
     let mut rows = vec![row("divergence", value, "W(x,y) - (W(x,x) + W(y,y)) / 2")];
     for (name, term) in
         [("  W(x,y)", &terms.cross), ("  W(x,x)", &terms.self_x), ("  W(y,y)", &terms.self_y)]

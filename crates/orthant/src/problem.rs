@@ -543,8 +543,7 @@ impl<'p> Problem<'p> {
         let (mu, nu) = (self.measure(x), self.measure(y));
         let (a, b) = (mu.support().weights, nu.support().weights);
         let constant = self.constant(term);
-        let offset = task.run.offset;
-        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset;
+        let value = value(&outcome, a, b, task.run);
         let value_kl = value_kl(&outcome, a, b, task.run);
         // Of the marginals that the plan has.
         let transport_cost = transport_cost
@@ -602,7 +601,7 @@ impl<'p> Problem<'p> {
     fn interval(&self, task: &Task, solved: &Solved) -> (Option<Interval>, Option<f64>) {
         let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
         let (a, b) = self.weights(task);
-        let value = epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + task.run.offset;
+        let value = value(outcome, a, b, task.run);
         // A dual value is a lower bound at any time, and that of a plan of other marginals is too low by at most what
         // it takes to move the difference, at the prices of the final potentials. Those at the end of a solve tell
         // these; before, no price differs by more than costs do.
@@ -1073,6 +1072,11 @@ impl<'p> Problem<'p> {
         log_pass(&*rows).row_sums(&*rows, &message, &mut out);
         out.into_iter().map(|s| -s).collect()
     }
+}
+
+/// The dual value, out of logarithms of potentials.
+fn value(outcome: &Outcome, a: &[f64], b: &[f64], run: Run) -> f64 {
+    run.epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + run.offset
 }
 
 /// The value in the KL form, out of logarithms of potentials.
