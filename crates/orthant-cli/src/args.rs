@@ -123,6 +123,10 @@ pub(crate) struct Solve {
     /// auto chooses always has such bounds
     #[arg(long)]
     pub(crate) certify: bool,
+    /// Go on from the potentials that features gave with the exact kernel: its solution in a few iterations of
+    /// quadratic time
+    #[arg(long)]
+    pub(crate) polish: bool,
     /// Largest number of random features that auto may use [default: as many as the memory allows]
     #[arg(long, value_name = "R")]
     pub(crate) max_rank: Option<usize>,
@@ -253,8 +257,10 @@ pub(crate) enum LandmarksName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AnchorsName {
-    /// Random, from Sobol points: the best of the random ones, any number of coordinates
+    /// Random, from Sobol points: any number of coordinates
     Sobol,
+    /// Around the pairs that the plan couples: for clouds of several pieces, and small epsilon
+    Adaptive,
     /// Random, independent
     Iid,
     /// Random, in orthogonal directions

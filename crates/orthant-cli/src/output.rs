@@ -26,6 +26,7 @@ pub(crate) struct Report {
     /// Where the value of the exact kernel is.
     pub(crate) interval: Option<Ends>,
     pub(crate) corrected: Option<f64>,
+    pub(crate) polished: Option<usize>,
     pub(crate) reason: Option<String>,
     /// Of a divergence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +114,7 @@ impl Report {
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
             interval: s.interval.map(Ends::of),
             corrected: s.corrected,
+            polished: s.polished,
             reason: s.reason.clone(),
             kernels: None,
             converged: s.converged(),
@@ -169,6 +171,7 @@ impl Report {
             },
             interval: d.interval().map(Ends::of),
             corrected: d.corrected(),
+            polished: d.terms().iter().filter_map(|t| t.polished).max(),
             reason: cross.reason.clone(),
             kernels: Some(d.kernels.as_str()),
             n,

@@ -179,6 +179,7 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
         MethodName::Gaussian => {
             Method::Factored(Features::Gaussian(match anchors.unwrap_or(AnchorsName::Sobol) {
                 AnchorsName::Sobol => Anchors::Random(Draw::Sobol),
+                AnchorsName::Adaptive => Anchors::Adaptive,
                 AnchorsName::Iid => Anchors::Random(Draw::Iid),
                 AnchorsName::Orthogonal => Anchors::Random(Draw::Orthogonal),
                 AnchorsName::Lattice => Anchors::Lattice { stored: false },
@@ -216,6 +217,7 @@ fn options(
         .accuracy(accuracy(arguments))
         .seed(arguments.seed)
         .certify(arguments.certify)
+        .polish(arguments.polish)
         .algorithm(match arguments.solver {
             SolverName::Auto => Algorithm::Auto,
             SolverName::Plain => Algorithm::Plain,

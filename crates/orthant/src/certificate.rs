@@ -16,8 +16,9 @@
 //!
 //! and so for rows. All three are means over the plan or over points, estimated from samples with their standard
 //! errors. To second order in `d` the bounds are `E[d]` less half a variance: of `d` itself, of what is left of it
-//! after the means of the columns or of the rows are taken away; and `W` is with both taken away. So the sum of the
-//! latter two bounds less the first is the *corrected* value.
+//! after the means of the columns or of the rows are taken away; and `W` is with both taken away. Means of columns are
+//! `-t_j`, so a bound from columns and half of the variance of `t` over the rows, or the other way round, is the
+//! *corrected* value.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -29,6 +30,7 @@ use crate::kernel::{LogPass, LogRows, Partition};
 use crate::measure::Points;
 use crate::mixture::{Mixture, stratified};
 use crate::simd;
+use crate::stage::Pairs;
 
 /// One of the clouds of a plan.
 pub(crate) struct Half<'a> {
@@ -105,6 +107,12 @@ impl Mean {
     }
 }
 
+/// What exact sums show: the mean of `t` and its variance over the points.
+struct Sums {
+    mean: Mean,
+    spread: f64,
+}
+
 /// Points of a cloud, the farthest apart from the rest.
 struct Strata {
     far: Vec<usize>,
@@ -149,28 +157,32 @@ impl Strata {
 }
 
 impl Claim<'_> {
-    /// The bounds, or nothing if the samples show a pair that the features do not know at all.
-    pub(crate) fn bounds(&self) -> Option<Bounds> {
+    /// The bounds, or nothing if the samples show a pair that the features do not know at all; and pairs of the plan.
+    pub(crate) fn bounds(&self) -> (Option<Bounds>, Pairs) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let rank = self.x.features.rank();
         // What exact sums cost grows with the axes; they should take a part of the time of the solve.
         let [least, most] = POINTS;
         let points = (160 * rank / (125 + 17 * self.frame.dim())).clamp(least, most) / 2;
-        let [upper, plain] = self.ratios(rank, &mut rng);
+        let ([upper, plain], pairs) = self.ratios(rank, &mut rng);
         let columns = self.exact_sums(&self.x, &self.y, points, &mut rng);
         let rows = self.exact_sums(&self.y, &self.x, points, &mut rng);
-        let low = -plain.most().min(columns.most()).min(rows.most());
+        let low = -plain.most().min(columns.mean.most()).min(rows.mean.most());
         let high = upper.most();
-        let corrected = plain.value - columns.value - rows.value;
-        let best_low = -columns.value.min(rows.value);
-        // Variances of the samples may be those of noise.
-        let corrected = corrected.max(best_low).min(upper.value).max(low).min(high);
+        // A further half-step of each would gain half of the variance that the other has.
+        let [by_columns, by_rows] = [&columns, &rows].map(|t| -t.mean.value);
+        let corrected = 0.5 * (by_columns + by_rows) + 0.25 * (columns.spread + rows.spread);
+        // Where the second order says nothing, the middle is as far from the truth as can be known.
+        let best_low = by_columns.max(by_rows);
+        let corrected =
+            corrected.max(best_low).min(0.5 * (best_low + upper.value)).max(low).min(high);
         let all = [low, high, corrected];
-        all.iter().all(|b| b.is_finite()).then(|| Bounds { low: low.min(high), high, corrected })
+        let bounds = Bounds { low: low.min(high), high, corrected };
+        (all.iter().all(|b| b.is_finite()).then_some(bounds), pairs)
     }
 
     /// Means of `d` and of `exp(-d)`, the latter as its logarithm, over pairs of the plan.
-    fn ratios(&self, rank: usize, rng: &mut ChaCha8Rng) -> [Mean; 2] {
+    fn ratios(&self, rank: usize, rng: &mut ChaCha8Rng) -> ([Mean; 2], Pairs) {
         let [least, each] = PAIRS;
         // Fewer than points, so that they take a part of the time of the solve.
         let most = 2 * (self.x.weights.len() + self.y.weights.len()) / 5;
@@ -203,17 +215,22 @@ impl Claim<'_> {
             *d = (-*d - top).exp();
         }
         let plain = parts(&logs).ln();
-        [upper, Mean { value: top + plain.value, ..plain }]
+        let each = [
+            strata.share / split as f64,
+            (1.0 - strata.share) / (pairs.len() - split).max(1) as f64,
+        ];
+        let weights = (0..pairs.len()).map(|s| each[usize::from(s >= split)]).collect();
+        ([upper, Mean { value: top + plain.value, ..plain }], Pairs { pairs, weights })
     }
 
-    /// Mean of `t_j` over the second of two clouds.
+    /// `t_j` over the second of two clouds.
     fn exact_sums(
         &self,
         from: &Half<'_>,
         to: &Half<'_>,
         count: usize,
         rng: &mut ChaCha8Rng,
-    ) -> Mean {
+    ) -> Sums {
         let all = to.weights.len() <= count;
         // All points of the first part are taken as they are, of the second a sample.
         let far = if all { count } else { count / OUT };
@@ -236,6 +253,13 @@ impl Claim<'_> {
         let (far, rest) = sums.split_at(split);
         let known: f64 = far.iter().zip(&chosen).map(|(t, j)| to.weights[*j] * t).sum();
         let sampled = Mean::of_parts([&[], rest], strata.share);
-        Mean { value: known + sampled.value, ..sampled }
+        let mean = Mean { value: known + sampled.value, ..sampled };
+        let square = |t: &f64| (t - mean.value).powi(2);
+        let spread_far: f64 =
+            far.iter().zip(&chosen).map(|(t, j)| to.weights[*j] * square(t)).sum();
+        let squares: f64 = rest.iter().map(square).sum();
+        let spread_rest =
+            if rest.is_empty() { 0.0 } else { (1.0 - strata.share) * squares / rest.len() as f64 };
+        Sums { mean, spread: spread_far + spread_rest }
     }
 }

@@ -23,7 +23,7 @@ use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Opti
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
-use crate::stage::{Axes, Part, Placement, Stage};
+use crate::stage::{Axes, Pairs, Part, Placement, Stage};
 use crate::thinned;
 
 /// The kernel, once the options have met the data.
@@ -111,8 +111,10 @@ pub(crate) struct Problem<'p> {
     ground: Ground<'p>,
     storage: Storage,
     reason: Option<String>,
-    /// What was chosen automatically.
+    /// What was chosen automatically, or is fitted to the plan.
     pick: Option<Pick>,
+    /// How often it was improved.
+    round: usize,
     /// Iterations of earlier solves of a term, at most.
     spent: usize,
     begun: Instant,
@@ -136,21 +138,35 @@ fn lattice_rank(options: &Options<'_>) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Pick {
     Exact,
-    Random { draw: Draw, rank: usize },
-    Lattice { stored: bool },
-    Nystrom { landmarks: Landmarks, count: usize },
+    Random {
+        draw: Draw,
+        rank: usize,
+    },
+    /// Around the midpoints of coupled pairs.
+    Adaptive {
+        rank: usize,
+    },
+    Lattice {
+        stored: bool,
+    },
+    Nystrom {
+        landmarks: Landmarks,
+        count: usize,
+    },
+}
+
+impl Pick {
+    fn storage(self) -> Storage {
+        match self {
+            Pick::Exact => Storage::Online,
+            Pick::Random { .. } | Pick::Adaptive { .. } => Storage::Factored,
+            Pick::Lattice { .. } => Storage::Separable,
+            Pick::Nystrom { .. } => Storage::Nystrom,
+        }
+    }
 }
 
 impl<'p> Problem<'p> {
-    pub(crate) fn new(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
-        terms: Terms,
-    ) -> Result<Self> {
-        Self::choose(mu, nu, options, terms, None)
-    }
-
     /// The same problem with what [`Problem::improvement`] found.
     pub(crate) fn improved(
         &self,
@@ -158,17 +174,38 @@ impl<'p> Problem<'p> {
         terms: Terms,
         solutions: &[&Solution],
     ) -> Result<Self> {
-        let better = Self::choose(self.mu, self.nu, self.options, terms, Some(next))?;
+        let begun = Instant::now();
+        let Problem { mu, nu, options, .. } = *self;
+        let storage = next.pick.storage();
+        let setting = Setting { mu, nu, options, terms };
+        let plans: Vec<([Cloud; 2], &Pairs)> = terms
+            .list()
+            .iter()
+            .map(|t| clouds(*t))
+            .zip(solutions.iter().map(|s| &s.pairs))
+            .collect();
+        let ground = furnish(next.pick, gauged(setting)?, storage, setting, Some(&plans))?;
         let spent = solutions.iter().map(|s| s.iterations).max().unwrap_or(0);
-        Ok(Problem { begun: self.begun, spent, ..better })
+        Ok(Problem {
+            mu,
+            nu,
+            options,
+            ground,
+            storage,
+            reason: Some(next.reason),
+            pick: Some(next.pick),
+            round: self.round + 1,
+            spent,
+            begun: self.begun,
+            prepared: begun.elapsed(),
+        })
     }
 
-    fn choose(
+    pub(crate) fn new(
         mu: &'p Measure<'p>,
         nu: &'p Measure<'p>,
         options: &'p Options<'p>,
         terms: Terms,
-        known: Option<auto::Choice>,
     ) -> Result<Self> {
         let begun = Instant::now();
         let setting = Setting { mu, nu, options, terms };
@@ -189,24 +226,16 @@ impl<'p> Problem<'p> {
                         measures: setting.measures(clouds(term)),
                     })
                     .collect();
-                let choice = match known {
-                    Some(choice) => choice,
-                    None => auto::choose(&list, options, || {
-                        Ok(match terms {
-                            Terms::Cross => None,
-                            Terms::All => Some(common(Term::Cross, setting)?),
-                        })
-                    })?,
-                };
+                let choice = auto::choose(&list, options, || {
+                    Ok(match terms {
+                        Terms::Cross => None,
+                        Terms::All => Some(common(Term::Cross, setting)?),
+                    })
+                })?;
                 reason = Some(choice.reason);
                 pick = Some(choice.pick);
-                let storage = match choice.pick {
-                    Pick::Exact => Storage::Online,
-                    Pick::Random { .. } => Storage::Factored,
-                    Pick::Lattice { .. } => Storage::Separable,
-                    Pick::Nystrom { .. } => Storage::Nystrom,
-                };
-                (storage, furnish(choice.pick, stages, storage, setting)?)
+                let storage = choice.pick.storage();
+                (storage, furnish(choice.pick, stages, storage, setting, None)?)
             }
             Method::Dense(cost) => {
                 check_memory(Storage::Dense, pairs, options)?;
@@ -220,6 +249,9 @@ impl<'p> Problem<'p> {
                 if !matches!(features, Features::Gaussian(Anchors::Lattice { .. })) {
                     let numbers = (n + m) * features.rank(mu.dim(), rank) as f64;
                     check_memory(storage, numbers, options)?;
+                }
+                if let Features::Gaussian(Anchors::Adaptive) = features {
+                    pick = Some(Pick::Adaptive { rank });
                 }
                 (storage, feature_ground(features, storage, setting)?)
             }
@@ -244,31 +276,77 @@ impl<'p> Problem<'p> {
             }
         }
         let prepared = begun.elapsed();
-        Ok(Problem { mu, nu, options, ground, storage, reason, pick, spent: 0, begun, prepared })
+        Ok(Problem {
+            mu,
+            nu,
+            options,
+            ground,
+            storage,
+            reason,
+            pick,
+            round: 0,
+            spent: 0,
+            begun,
+            prepared,
+        })
     }
 
-    /// What would bring values closer to those of the exact kernel, if an automatic choice did not bring all of
-    /// these as close as was asked for.
+    /// What would bring values closer to those of the exact kernel: more anchors or that kernel itself, if an
+    /// automatic choice did not bring all of these as close as was asked for; anchors that know the plan; the exact
+    /// kernel, if the options ask for it.
     pub(crate) fn improvement(&self, solutions: &[&Solution]) -> Option<auto::Choice> {
-        let Some(Pick::Random { rank, .. }) = self.pick else { return None };
-        let accuracy = self.options.accuracy;
-        let short = |s: &&&Solution| !s.keeps(accuracy);
         let spent = solutions.iter().any(|s| s.iterations >= self.options.max_iterations);
-        if spent || !solutions.iter().all(|s| s.converged()) || !solutions.iter().any(|s| short(&s))
-        {
+        if spent || !solutions.iter().all(|s| s.converged()) {
             return None;
         }
         let left = self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             return None;
         }
-        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(1.0, f64::max);
+        if self.options.polish && !self.is_exact() {
+            let reason = format!("polished, after {}", self.used().as_str());
+            return Some(auto::Choice { pick: Pick::Exact, reason });
+        }
+        let (kind, rank) = match self.pick? {
+            Pick::Random { rank, .. } => (auto::Kind::Sobol, rank),
+            Pick::Adaptive { rank } => (auto::Kind::Adaptive, rank),
+            _ => return None,
+        };
+        if !self.is_automatic() {
+            let reason = "anchors around pairs of the plan".to_owned();
+            return (self.round == 0).then(|| auto::Choice { pick: kind.pick(rank), reason });
+        }
+        let accuracy = self.options.accuracy;
+        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(0.0, f64::max);
+        if miss <= 1.0 {
+            return None;
+        }
         let sizes: Vec<[f64; 2]> = (if solutions.len() > 1 { Terms::All } else { Terms::Cross })
             .list()
             .iter()
             .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
             .collect();
-        auto::improve(rank, miss, &sizes, self.mu.dim(), self.options)
+        auto::improve(kind, rank, miss, &sizes, self.mu.dim(), self.options)
+    }
+
+    fn is_automatic(&self) -> bool {
+        matches!(self.options.method, Method::Auto)
+    }
+
+    /// Whether the kernel is that of the cost. Other costs than the squared Euclidean one are what their features say.
+    fn is_exact(&self) -> bool {
+        match &self.ground {
+            Ground::Euclidean { used, .. } => *used == Used::Online,
+            Ground::Matrix(_) | Ground::Explicit(..) => true,
+            Ground::Maps { frame, .. } => {
+                frame.is_none() || matches!(self.storage, Storage::Dense | Storage::Online)
+            }
+        }
+    }
+
+    /// Whether values are those in the middle of what samples of the plan say.
+    fn is_centred(&self) -> bool {
+        matches!(self.pick, Some(Pick::Random { .. } | Pick::Adaptive { .. }))
     }
 
     /// Errors of the marginals count in the distance from the converged value, so what is chosen for an accuracy
@@ -279,9 +357,10 @@ impl<'p> Problem<'p> {
             Precision::F32 => 1e-6,
             Precision::F64 => 1e-12,
         };
-        match self.pick {
-            Some(_) => asked.min((0.02 * self.options.accuracy).max(smallest)),
-            None => asked,
+        if self.is_automatic() {
+            asked.min((0.02 * self.options.accuracy).max(smallest))
+        } else {
+            asked
         }
     }
 
@@ -537,7 +616,7 @@ impl<'p> Problem<'p> {
     /// The solution of the user's problem, out of that in the coordinates of the term.
     fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> Solution {
         let (interval, corrected) = self.interval(task, &solved);
-        let Solved { outcome, builds, transport_cost, distance, rank, outside, .. } = solved;
+        let Solved { outcome, builds, transport_cost, distance, rank, outside, pairs, .. } = solved;
         let (term, x, y) = (task.term, task.x, task.y);
         let epsilon = self.options.epsilon;
         let (mu, nu) = (self.measure(x), self.measure(y));
@@ -583,6 +662,8 @@ impl<'p> Problem<'p> {
             bound: distance.bound,
             interval,
             corrected,
+            polished: (self.round > 0 && self.storage == Storage::Online)
+                .then_some(outcome.iterations),
             builds: builds.count,
             times: Times {
                 features: if term == Term::Cross {
@@ -594,6 +675,7 @@ impl<'p> Problem<'p> {
             },
             weights_x: mu.weights().to_vec(),
             weights_y: nu.weights().to_vec(),
+            pairs,
         }
     }
 
@@ -629,16 +711,8 @@ impl<'p> Problem<'p> {
             .bounds
             .map(|s| within(epsilon * s.low, epsilon * s.high, Certainty::Sampled));
         let corrected = solved.distance.bounds.map(|s| value + epsilon * s.corrected);
-        let exact = match &self.ground {
-            Ground::Euclidean { used, .. } => *used == Used::Online,
-            Ground::Matrix(_) | Ground::Explicit(..) => true,
-            // These features define the cost.
-            Ground::Maps { frame, .. } => {
-                frame.is_none() || matches!(self.storage, Storage::Dense | Storage::Online)
-            }
-        };
         let interval = match (bound, sampled) {
-            _ if exact => Some(within(0.0, 0.0, Certainty::Exact)),
+            _ if self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
             (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
             (one, two) => one.or(two),
         };
@@ -719,9 +793,13 @@ impl<'p> Problem<'p> {
             drop(moments);
             self.cost_over_pairs(task, &outcome)
         };
-        let mut bounds = if self.certifies() { self.certify(task, &outcome)? } else { None };
+        let (mut bounds, pairs) = if self.options.certify || self.is_centred() {
+            self.certify(task, &outcome)?
+        } else {
+            (None, Pairs::default())
+        };
         let mut outcome = outcome;
-        if let (Some(found), Some(Pick::Random { .. })) = (&mut bounds, self.pick) {
+        if let (Some(found), true) = (&mut bounds, self.is_centred()) {
             // A constant factor of the kernel moves potentials and values, and not the plan.
             let shift = found.corrected;
             outcome.f.iter_mut().chain(&mut outcome.g).for_each(|f| *f += 0.5 * shift);
@@ -738,16 +816,11 @@ impl<'p> Problem<'p> {
         let rank = self.rank(task.term);
         let outside = self.extended(task, &outcome);
         let distance = Distance { bound, bounds, rounding: T::ROUNDING };
-        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None, pairs })
     }
 
-    /// Whether samples of the plan are to bound the distance from the exact kernel.
-    fn certifies(&self) -> bool {
-        self.options.certify || matches!(self.pick, Some(Pick::Random { .. }))
-    }
-
-    /// Bounds on the distance from the exact kernel, for features of one.
-    fn certify(&self, task: &Task, outcome: &Outcome) -> Result<Option<Bounds>> {
+    /// Bounds on the distance from the exact kernel, for features of one, and the pairs of the plan that they are from.
+    fn certify(&self, task: &Task, outcome: &Outcome) -> Result<(Option<Bounds>, Pairs)> {
         let clouds = [task.x, task.y];
         let (frame, epsilon, points) = match (&self.ground, self.stage(task.term)) {
             (_, Some(stage)) => {
@@ -758,7 +831,7 @@ impl<'p> Problem<'p> {
                 let epsilon = frame.epsilon(self.options.epsilon)?;
                 (frame.clone(), epsilon, clouds.map(|c| self.points(c, Part::Support)))
             }
-            _ => return Ok(None),
+            _ => return Ok((None, Pairs::default())),
         };
         let features = clouds.map(|c| self.features(task.term, c, Part::Support));
         let (a, b) = self.weights(task);
@@ -927,6 +1000,7 @@ impl<'p> Problem<'p> {
             rank: lattice.rank(),
             outside: [outside_x?, outside_y?],
             worth,
+            pairs: Pairs::default(),
             outcome,
         })
     }
@@ -992,7 +1066,16 @@ impl<'p> Problem<'p> {
             _ => f64::ROUNDING,
         };
         let distance = Distance { bound: None, bounds: None, rounding };
-        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+        Ok(Solved {
+            outcome,
+            builds,
+            transport_cost,
+            distance,
+            rank,
+            outside,
+            worth: None,
+            pairs: Pairs::default(),
+        })
     }
 
     /// With signed features, whose products must turn out positive.
@@ -1018,7 +1101,16 @@ impl<'p> Problem<'p> {
         let rank = factors.landmarks();
         let outside = [Vec::new(), Vec::new()];
         let distance = Distance { bound: None, bounds: None, rounding: f64::ROUNDING };
-        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+        Ok(Solved {
+            outcome,
+            builds,
+            transport_cost,
+            distance,
+            rank,
+            outside,
+            worth: None,
+            pairs: Pairs::default(),
+        })
     }
 
     fn factors(&self, term: Term) -> (&Stage, &Factors) {
@@ -1139,6 +1231,8 @@ struct Solved {
     outside: [Vec<f64>; 2],
     /// Logarithms of the mass of the nodes of a lattice, also of those that it lacks.
     worth: Option<Vec<f64>>,
+    /// Pairs of the plan, if any were drawn.
+    pairs: Pairs,
 }
 
 impl Task {
@@ -1279,18 +1373,20 @@ fn gauged(setting: Setting<'_, '_>) -> Result<[Option<Stage>; 3]> {
 
 /// The ground of a squared Euclidean cost.
 fn euclidean<'p>(pick: Pick, storage: Storage, setting: Setting<'_, '_>) -> Result<Ground<'p>> {
-    furnish(pick, gauged(setting)?, storage, setting)
+    furnish(pick, gauged(setting)?, storage, setting, None)
 }
 
-/// Puts features on the stages.
+/// Puts features on the stages, with pairs of the plans of all terms if there are any.
 fn furnish<'p>(
     pick: Pick,
     mut stages: [Option<Stage>; 3],
     storage: Storage,
     setting: Setting<'_, '_>,
+    plans: Option<&[([Cloud; 2], &Pairs)]>,
 ) -> Result<Ground<'p>> {
     let Setting { mu, nu, options, terms } = setting;
-    if matches!(pick, Pick::Random { .. } | Pick::Nystrom { .. }) && terms == Terms::All {
+    let per_term = matches!(pick, Pick::Exact | Pick::Lattice { .. });
+    if !per_term && terms == Terms::All {
         // One map serves all terms of a divergence, so they must share their coordinates.
         for &term in terms.list() {
             stages[term as usize] = Some(common(term, setting)?);
@@ -1311,6 +1407,22 @@ fn furnish<'p>(
                 }
             }
             let map: Arc<dyn FeatureMap> = Arc::new(map);
+            for stage in stages.iter_mut().flatten() {
+                stage.features = Placement::Map(map.clone());
+            }
+            Used::Gaussian
+        }
+        Pick::Adaptive { rank } => {
+            let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
+            let midpoints = match plans {
+                Some(plans) => stage.midpoints_of(plans),
+                None => {
+                    let list: Vec<[Cloud; 2]> = terms.list().iter().map(|t| clouds(*t)).collect();
+                    let weights = [mu, nu].map(|m| m.support().weights);
+                    stage.likely_midpoints(&list, weights, options.seed)
+                }
+            };
+            let map: Arc<dyn FeatureMap> = Arc::new(stage.adaptive(&midpoints, rank, options.seed));
             for stage in stages.iter_mut().flatten() {
                 stage.features = Placement::Map(map.clone());
             }
@@ -1393,6 +1505,9 @@ fn feature_ground<'p>(
         }
         Features::Gaussian(Anchors::Lattice { stored }) => {
             euclidean(Pick::Lattice { stored: *stored }, storage, setting)
+        }
+        Features::Gaussian(Anchors::Adaptive) => {
+            euclidean(Pick::Adaptive { rank }, storage, setting)
         }
         Features::Gaussian(Anchors::Paper { centred }) => {
             let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;

@@ -81,8 +81,11 @@ impl<'s, 'o> Solver<'s, 'o> {
         while let Some(next) = problem.improvement(&[&solution]) {
             problem = problem.improved(next, Terms::Cross, &[&solution])?;
             let start = Start::Potential(&solution.potential_x);
-            let better = self.solve(&problem, Term::Cross, start)?;
-            solution = better.after(&solution);
+            let mut next = self.solve(&problem, Term::Cross, start)?;
+            if next.width() <= solution.width() || self.options.polish {
+                std::mem::swap(&mut next, &mut solution);
+            }
+            solution.add_work_of(&next);
         }
         Ok(solution)
     }
@@ -100,11 +103,20 @@ impl<'s, 'o> Solver<'s, 'o> {
         let mut cross = self.solve(&problem, Term::Cross, start_cross.unwrap_or(similar))?;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
             problem = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
-            for (term, solution) in
-                [(Term::SelfX, &mut self_x), (Term::SelfY, &mut self_y), (Term::Cross, &mut cross)]
-            {
-                let start = Start::Potential(&solution.potential_x);
-                *solution = self.solve(&problem, term, start)?.after(solution);
+            let mut next = [Term::Cross, Term::SelfX, Term::SelfY]
+                .into_iter()
+                .zip([&cross, &self_x, &self_y])
+                .map(|(term, s)| self.solve(&problem, term, Start::Potential(&s.potential_x)))
+                .collect::<Result<Vec<_>>>()?;
+            // All three or none: they have one kernel.
+            let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
+            let better = self.options.polish
+                || width([&next[0], &next[1], &next[2]]) <= width([&cross, &self_x, &self_y]);
+            for (new, old) in next.iter_mut().zip([&mut cross, &mut self_x, &mut self_y]) {
+                if better {
+                    std::mem::swap(new, old);
+                }
+                old.add_work_of(new);
             }
         }
         // The entropies of the weights cancel; the KL form has fewer digits to lose.

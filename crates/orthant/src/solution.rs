@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::sinkhorn::Stop;
+use crate::stage::Pairs;
 
 /// Regularised optimal transport between two measures: the value, how it was obtained and how good
 /// it is.
@@ -48,6 +49,8 @@ pub struct Solution {
     pub interval: Option<Interval>,
     /// The best estimate of that value from samples of the plan, where there are such.
     pub corrected: Option<f64>,
+    /// Iterations of the exact kernel at the end, if it went on from the potentials of features.
+    pub polished: Option<usize>,
     /// How often features were stored: twice for a cross term, and again whenever the potentials had
     /// moved too far for the range of the stored numbers (absorption).
     pub builds: usize,
@@ -55,6 +58,8 @@ pub struct Solution {
     pub times: Times,
     pub(crate) weights_x: Vec<f64>,
     pub(crate) weights_y: Vec<f64>,
+    /// Pairs of the plan that a certificate was made from.
+    pub(crate) pairs: Pairs,
 }
 
 /// Where a value is.
@@ -169,13 +174,17 @@ impl Solution {
         self.stop == Stop::Converged
     }
 
-    /// With the work that it took to get to its start.
-    pub(crate) fn after(mut self, earlier: &Solution) -> Self {
-        self.iterations += earlier.iterations;
-        self.builds += earlier.builds;
-        self.times.features += earlier.times.features;
-        self.times.solve += earlier.times.solve;
-        self
+    /// Counts the work of another solve of the same problem.
+    pub(crate) fn add_work_of(&mut self, other: &Solution) {
+        self.iterations += other.iterations;
+        self.builds += other.builds;
+        self.times.features += other.times.features;
+        self.times.solve += other.times.solve;
+    }
+
+    /// Width of the interval.
+    pub(crate) fn width(&self) -> f64 {
+        self.interval.map_or(f64::INFINITY, |interval| interval.width())
     }
 
     /// Whether the value is known to be within this part of `value_kl` from that of the exact kernel. (Or of a
