@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Marginal, SelfKernel};
+use crate::unbalanced::Goal;
 
 /// What to run: which term, in which unit its value is told, and when to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,7 +64,8 @@ pub struct Progress<'a> {
     pub term: Term,
     /// Iterations done, from 1.
     pub iteration: usize,
-    /// L1 error of the marginal that Algorithm 1 tests.
+    /// L1 error of the marginal that Algorithm 1 tests: its distance from what the iteration made of it,
+    /// relative to the mass of the plan.
     pub marginal_error: f64,
     /// Time since the solve began.
     pub elapsed: Duration,
@@ -71,7 +73,8 @@ pub struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// The dual value now: a lower bound of the value of the solve once the plan has mass 1.
+    /// The dual value now: a lower bound of the value of the solve once the plan has mass 1. For unbalanced
+    /// problems that of [`Solution::value_kl`](crate::Solution::value_kl).
     ///
     /// Computed on request; costs a logarithm a point.
     pub fn value(&mut self) -> f64 {
@@ -129,13 +132,13 @@ pub(crate) struct Outcome {
 /// Sinkhorn's algorithm on a kernel, from `log u = start`.
 pub(crate) fn solve(
     kernel: &mut dyn Kernel,
-    a: &[f64],
-    b: &[f64],
+    goal: Goal<'_>,
     start: &[f64],
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
+    let ([a, b], relaxed) = (goal.targets(), goal.unbalanced.is_some());
     // Inside a worker of the thread pool, where parallel loops do not allocate.
     in_pool(|| {
         let begun = Instant::now();
@@ -151,18 +154,30 @@ pub(crate) fn solve(
             iterations += 1;
             let mut value = || {
                 kernel.potentials(&mut f, &mut g);
-                run.epsilon * (dot(a, &f) + dot(b, &g)) + run.offset
+                goal.value(&f, &g, run.epsilon, run.offset)
             };
             let verdict = run.check(iterations, error, begun, &mut value, observer);
             if verdict.converged || verdict.limit.is_some() {
                 let left_out = kernel.settle(run.leave_out)?;
-                if let Some(stop) = verdict.stop(left_out <= run.leave_out) {
+                let mut settled = left_out <= run.leave_out;
+                if relaxed {
+                    // Faint points: what they lacked must not have mattered.
+                    let found = kernel.refresh(a, b)?;
+                    settled &= found <= 10.0 * run.tolerance.max(run.leave_out);
+                }
+                if let Some(stop) = verdict.stop(settled) {
                     break (stop, left_out);
                 }
             }
         };
         let [x, y] = kernel.marginals(a, b)?;
         kernel.potentials(&mut f, &mut g);
+        if relaxed {
+            // The plan of mass 1: what mass it should have comes later.
+            for f in &mut f {
+                *f -= x.log_mass;
+            }
+        }
         Ok(Outcome { f, g, x, y, iterations, stop, left_out })
     })
 }
@@ -171,12 +186,13 @@ pub(crate) fn solve(
 /// needs a fraction of the iterations and keeps both potentials equal.
 pub(crate) fn solve_self(
     kernel: &mut dyn SelfKernel,
-    a: &[f64],
+    goal: Goal<'_>,
     start: &[f64],
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let mut f = vec![0.0; kernel.rows()];
+    let [a, _] = goal.targets();
     in_pool(|| {
         let begun = Instant::now();
         kernel.start(start)?;
@@ -186,7 +202,7 @@ pub(crate) fn solve_self(
             iterations += 1;
             let mut value = || {
                 kernel.potential(&mut f);
-                run.epsilon * 2.0 * dot(a, &f) + run.offset
+                goal.value(&f, &f, run.epsilon, run.offset)
             };
             let verdict = run.check(iterations, error, begun, &mut value, observer);
             if verdict.converged || verdict.limit.is_some() {

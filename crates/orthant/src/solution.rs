@@ -10,26 +10,39 @@ use crate::sinkhorn::Stop;
 #[non_exhaustive]
 pub struct Solution {
     /// `W = <P, C> + eps sum P log P`: the paper's regularised transport, as its dual value. It is a
-    /// lower bound of `W`, and exact at convergence.
+    /// lower bound of `W`, and exact at convergence. Of unbalanced problems, the same and the prices of both
+    /// marginals.
     pub value: f64,
     /// `W + eps (H(a) + H(b))`: the form of other libraries, with the entropy relative to the
     /// product of the marginals. Independent of the number of points, and positive where the cost is.
+    /// Of unbalanced problems `<P, C> + eps KL(P | a b^T) + rho_x KL(P 1 | a) + rho_y KL(P^T 1 | b)`, as its dual
+    /// value.
     pub value_kl: f64,
     /// `<P, C>`. For features of the squared Euclidean cost it is the squared Euclidean cost of the
     /// plan, in linear time. Where the cost is defined by the features themselves it takes all
     /// pairs, so it is there only up to [`PAIRS_LIMIT`] multiplications.
     pub transport_cost: Option<f64>,
+    /// Mass of the plan: 1 for balanced problems.
+    pub mass: f64,
     /// The regularisation.
     pub epsilon: f64,
+    /// What it costs to change the marginals: see [`OptionsBuilder::rho_x`](crate::OptionsBuilder::rho_x).
+    pub rho: [f64; 2],
     /// `alpha = eps log u` for every point of the first cloud. At a point of weight zero, where that
     /// is minus infinity, its extension `-eps log (K v)_i`: see [`Solution::potential_kl_x`].
     pub potential_x: Vec<f64>,
     /// `beta = eps log v` for every point of the second cloud.
     pub potential_y: Vec<f64>,
-    /// L1 distance of the plan's first marginal from the weights.
+    /// L1 distance of the plan's first marginal from what it should be, relative to the mass: from the
+    /// weights, or, if it is relaxed, from what the next iteration would make of it.
     pub marginal_error_x: f64,
-    /// L1 distance of the plan's second marginal from the weights.
+    /// The same for the second marginal.
     pub marginal_error_y: f64,
+    /// L1 distance of the plan's first marginal from the weights: if it is relaxed, a result and no error.
+    /// Weights of balanced problems are normalised, those of unbalanced ones are as given.
+    pub marginal_gap_x: f64,
+    /// The same for the second marginal.
+    pub marginal_gap_y: f64,
     /// Iterations done.
     pub iterations: usize,
     /// Why the solve ended.
@@ -113,7 +126,8 @@ impl Solution {
 
     /// `alpha_i - eps log a_i = -eps log (K v)_i`: the potential as a function of position, which is
     /// defined at points of weight zero too and does not depend on how many points there are. Other
-    /// libraries call this one the potential; `value_kl = a.alpha_kl + b.beta_kl`.
+    /// libraries call this one the potential; `value_kl = a.alpha_kl + b.beta_kl`. Where the marginal is
+    /// relaxed it is `-eps tau log (K v)_i`, `tau = rho / (rho + eps)`, with weights as given.
     pub fn potential_kl_x(&self) -> Vec<f64> {
         relative(&self.potential_x, &self.weights_x, self.epsilon)
     }
@@ -132,7 +146,9 @@ fn relative(potential: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
         .collect()
 }
 
-/// A Sinkhorn divergence `S = W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` and its three terms.
+/// A Sinkhorn divergence `S = W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` and its three terms. If the marginals are
+/// relaxed, `S` also has `eps/2` times the square of the difference of the masses, and is zero for
+/// equal measures only.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Divergence {
