@@ -12,7 +12,7 @@ use orthant::{
     mean_squared_distance,
 };
 
-use crate::args::{AnchorsName, MethodName, PrecisionName, Solve};
+use crate::args::{AnchorsName, MethodName, PrecisionName, Solve, Unbalanced};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::memory;
@@ -31,7 +31,8 @@ pub(crate) fn rot(arguments: &Solve) -> Result<ExitCode, Failure> {
         let [mu, nu] = measures;
         let solution = Solver::new(options).observer(bar).rot(mu, nu)?;
         let report = Report::of_solution(&solution, sizes(measures));
-        Ok(Answer { report, cross: solution, selves: None })
+        let masses = [mu.mass(), nu.mass()];
+        Ok(Answer { report, cross: solution, selves: None, masses })
     })
 }
 
@@ -44,6 +45,7 @@ pub(crate) fn divergence(arguments: &Solve) -> Result<ExitCode, Failure> {
             report,
             cross: divergence.cross,
             selves: Some([divergence.self_x, divergence.self_y]),
+            masses: [mu.mass(), nu.mass()],
         })
     })
 }
@@ -53,6 +55,8 @@ struct Answer {
     report: Report,
     cross: Solution,
     selves: Option<[Solution; 2]>,
+    /// Sums of the weights.
+    masses: [f64; 2],
 }
 
 fn sizes([mu, nu]: &[Measure<'_>; 2]) -> Sizes {
@@ -200,6 +204,8 @@ fn options(
             PrecisionName::F32 => Precision::F32,
             PrecisionName::F64 => Precision::F64,
         });
+    let [rho_x, rho_y] = penalties(arguments.unbalanced)?;
+    builder = builder.rho_x(rho_x).rho_y(rho_y);
     if let Some(rank) = arguments.rank {
         builder = builder.rank(rank);
     }
@@ -212,6 +218,30 @@ fn options(
     Ok(builder.build()?)
 }
 
+/// What it costs to change the marginals: `2 reach^2`.
+fn penalties(arguments: Unbalanced) -> Result<[f64; 2], Failure> {
+    let Unbalanced { reach, reach_x, reach_y, normalize } = arguments;
+    let reach =
+        [("--reach", [reach; 2]), ("--reach-x", [reach_x, None]), ("--reach-y", [None, reach_y])];
+    if normalize && reach.iter().all(|(_, reach)| *reach == [None; 2]) {
+        return Err(Failure::input(
+            "--normalize is for unbalanced transport, other weights are always normalised; add --reach",
+        ));
+    }
+    let mut rho = [f64::INFINITY; 2];
+    for (name, reach) in reach {
+        for (rho, reach) in rho.iter_mut().zip(reach) {
+            let Some(reach) = reach else { continue };
+            if reach.is_nan() || reach <= 0.0 {
+                let expected = "a positive distance";
+                return Err(orthant::Error::Option { name, expected, value: reach }.into());
+            }
+            *rho = 2.0 * reach * reach;
+        }
+    }
+    Ok(rho)
+}
+
 fn accuracy(arguments: &Solve) -> f64 {
     arguments.accuracy.unwrap_or(DEFAULT_ACCURACY)
 }
@@ -220,6 +250,7 @@ fn accuracy(arguments: &Solve) -> f64 {
 fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 2]) -> String {
     let Answer { report, cross, .. } = answer;
     let mut rows = values(report, cross.method);
+    rows.extend(mass(report, answer.masses));
     rows.push([
         "method".to_owned(),
         used(arguments, report, cross),
@@ -287,7 +318,28 @@ fn head(arguments: &Solve, epsilon: &Epsilon, report: &Report, dropped: [usize; 
     if let Some(origin) = &epsilon.origin {
         let _ = write!(head, " ({origin})");
     }
+    if is_unbalanced(report) {
+        let rho = |rho: Option<f64>| rho.map_or("infinite".to_owned(), number);
+        let _ = write!(head, "\nrho = {} and {}", rho(report.rho_x), rho(report.rho_y));
+    }
     head
+}
+
+fn is_unbalanced(report: &Report) -> bool {
+    report.rho_x.is_some() || report.rho_y.is_some()
+}
+
+/// The mass of a plan that need not have that of the clouds.
+fn mass(report: &Report, [x, y]: [f64; 2]) -> Option<Row> {
+    let note = format!(
+        "of the plan{}; the clouds have {} and {}, its marginals are {} and {} off",
+        if report.terms.is_some() { " of W(x,y)" } else { "" },
+        number(x),
+        number(y),
+        rough(report.marginal_gap_x, 1),
+        rough(report.marginal_gap_y, 1)
+    );
+    is_unbalanced(report).then(|| ["mass".to_owned(), number(report.mass), note])
 }
 
 /// A row of the answer: name, value, note.
@@ -304,13 +356,29 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
                 row("transport cost", "-".to_owned(), "needs all pairs for this kernel: too many")
             }
         };
+        let notes = if is_unbalanced(report) {
+            [
+                "<P,C> + eps sum P log P, and the prices of the marginals",
+                "<P,C> + eps KL(P|ab) + rho_x KL(P1|a) + rho_y KL(P'1|b)",
+            ]
+        } else {
+            [
+                "W = <P,C> + eps sum P log P, as the paper has it",
+                "W + eps (H(a) + H(b)): POT \"KL\", OTT",
+            ]
+        };
         return vec![
-            row("value", number(report.value), "W = <P,C> + eps sum P log P, as the paper has it"),
-            row("value_kl", number(report.value_kl), "W + eps (H(a) + H(b)): POT \"KL\", OTT"),
+            row("value", number(report.value), notes[0]),
+            row("value_kl", number(report.value_kl), notes[1]),
             cost,
         ];
     };
-    let mut rows = vec![row("divergence", number(report.value), "W(x,y) - (W(x,x) + W(y,y)) / 2")];
+    let note = if is_unbalanced(report) {
+        "W(x,y) - (W(x,x) + W(y,y)) / 2 + eps/2 (difference of masses)^2"
+    } else {
+        "W(x,y) - (W(x,x) + W(y,y)) / 2"
+    };
+    let mut rows = vec![row("divergence", number(report.value), note)];
     for (name, term) in
         [("  W(x,y)", &terms.cross), ("  W(x,x)", &terms.self_x), ("  W(y,y)", &terms.self_y)]
     {

@@ -260,7 +260,9 @@ fn random_offer(
 /// The first part is what the mean does, half of it because [`Stage::mean_log_ratio`] finds the other half,
 /// the second what the plan does about the differences, the last is for midpoints that are elsewhere. Over
 /// clouds of five shapes in 5 to 30 dimensions, epsilon from 2 to 200 per cent of the mean cost and
-/// 192 to 8192 anchors, the true error is a tenth of it in the median, and above it in 1 of 579 cases.
+/// 192 to 8192 anchors, the true error is a tenth of it in the median, and above it in 1 of 579 cases. Of an
+/// unbalanced problem the mass of the plan times that: in 180 cases, `rho` from 3 to 300 per cent of the mean
+/// cost, the true error is 6 per cent of it in the median, and never above 62.
 struct Trial<'a> {
     q: &'a [f64],
     seed: u64,

@@ -245,8 +245,12 @@ impl<'a> OptionsBuilder<'a> {
 
     /// Unbalanced transport: the first marginal of the plan may differ from the weights at a price of
     /// `rho KL(P 1 | a)`, with `KL(p | q) = sum p log(p / q) - p + q` and `rho` in units of the cost. The weights
-    /// then count as given, see [`Measure::mass`](crate::Measure::mass), and so does their mass. Default: infinite,
-    /// which keeps the marginal. At least 1e-10 of epsilon.
+    /// then count as given, see [`Measure::mass`](crate::Measure::mass). Default: infinite, which keeps the
+    /// marginal. At least 1e-10 of epsilon.
+    ///
+    /// The entropy is relative to `a b^T`, whose mass is the product of those of the clouds, as in the libraries
+    /// below. Where the masses are counts that alone makes plans heavy: see
+    /// [`Measure::with_mass`](crate::Measure::with_mass).
     ///
     /// Other libraries: `rho` is `reg_m` of POT's `sinkhorn_unbalanced` (`reg_type="kl"`), `tau_a` of OTT is
     /// `rho / (rho + eps)`, and for `reach` of GeomLoss see [`OptionsBuilder::reach`].

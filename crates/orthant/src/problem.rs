@@ -1002,7 +1002,9 @@ impl Task {
     fn relax(&self, side: usize, potential: &mut [f64]) {
         if let Some(unbalanced) = &self.unbalanced {
             let tau = unbalanced.tau(side);
-            potential.iter_mut().for_each(|p| *p *= tau);
+            for p in potential {
+                *p *= tau;
+            }
         }
     }
 

@@ -520,6 +520,36 @@ fn lattices_and_many_anchors_are_the_exact_kernel_within_their_bound() {
 }
 
 #[test]
+fn a_kernel_times_a_constant_in_closed_form() {
+    // What the bound of lattices rests on: K exp(l) has a plan of mass M exp(t l), and a value that is smaller
+    // by R M (exp(t l) - 1), with R = rho_x + rho_y + eps and t = eps / R.
+    let (mu, nu) = (cloud(20, &[0.4], 1.0, 2.0, 41), cloud(15, &[0.0], 0.7, 0.5, 42));
+    let (epsilon, cost) = (0.3, costs(&mu, &nu));
+    for rho in [[0.5, 0.5], [0.02, 3.0], [f64::INFINITY, 0.4], [0.4, f64::INFINITY]] {
+        let solve = |l: f64| {
+            let moved: Vec<f64> = cost.iter().map(|c| c - epsilon * l).collect();
+            let matrix = CostMatrix::new(moved, 20, 15).unwrap();
+            let options = with(epsilon, rho).method(Method::Dense(Cost::Matrix(matrix)));
+            rot(&mu, &nu, &options.build().unwrap()).unwrap()
+        };
+        let base = solve(0.0);
+        let range = rho[0] + rho[1] + epsilon;
+        for l in [-3.0, -0.1, 1e-3, 2.0, 50.0] {
+            let s = solve(l);
+            let (mass, lost) = if range.is_finite() {
+                let grown = (epsilon / range * l).exp();
+                (base.mass * grown, range * base.mass * (grown - 1.0))
+            } else {
+                (base.mass, epsilon * base.mass * l)
+            };
+            assert!(relative(s.mass, mass) < 1e-10, "{rho:?} {l}");
+            let scale = base.value_kl.abs().max(lost.abs());
+            assert!((base.value_kl - lost - s.value_kl).abs() < 1e-10 * scale, "{rho:?} {l}");
+        }
+    }
+}
+
+#[test]
 fn lattices_of_given_rank_keep_a_bound() {
     let (mu, nu) = plane();
     let (epsilon, rho) = (0.1, [0.2, 0.1]);

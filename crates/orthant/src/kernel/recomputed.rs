@@ -75,13 +75,10 @@ impl<'a> Recomputed<'a> {
             return Err(Self::breakdown(i, self.f[i]));
         }
         let near = tally.log_mass(RANGE);
-        let log_mass = match near {
-            Some(log_mass) => log_mass,
-            None => {
-                self.pass.row_sums(&*self.source, &self.z, &mut self.sums);
-                relaxed.log_mass(&self.sums) + self.level
-            }
-        };
+        let log_mass = near.unwrap_or_else(|| {
+            self.pass.row_sums(&*self.source, &self.z, &mut self.sums);
+            relaxed.log_mass(&self.sums) + self.level
+        });
         self.level -= log_mass;
         let change = step.share() * log_mass;
         for f in &mut self.f {
