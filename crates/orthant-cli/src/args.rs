@@ -189,27 +189,29 @@ pub(crate) struct Solve {
 
 /// How far marginals may differ from the weights.
 #[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Unbalanced transport")]
 pub(crate) struct Unbalanced {
     #[arg(
         long,
         value_name = "R",
         allow_negative_numbers = true,
+        help_heading = UNBALANCED,
         help = "Let mass appear or vanish where it would have to move much further than R: the marginals \
                 may differ from the weights at a price of 2 R^2 KL (in units of the cost; GeomLoss's \
                 reach). Weights then count as given, also their sums"
     )]
     pub(crate) reach: Option<f64>,
     /// The same for the first cloud only; the other keeps its weights
-    #[arg(long, value_name = "R", allow_negative_numbers = true, conflicts_with = "reach")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, conflicts_with = "reach", help_heading = UNBALANCED)]
     pub(crate) reach_x: Option<f64>,
     /// The same for the second cloud
-    #[arg(long, value_name = "R", allow_negative_numbers = true, conflicts_with = "reach")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, conflicts_with = "reach", help_heading = UNBALANCED)]
     pub(crate) reach_y: Option<f64>,
     /// Divide the weights of each cloud by their sum (as is always done without --reach)
-    #[arg(long)]
+    #[arg(long, help_heading = UNBALANCED)]
     pub(crate) normalize: bool,
 }
+
+const UNBALANCED: &str = "Unbalanced transport";
 
 /// How many threads.
 #[derive(Debug, Clone, Copy, Args)]

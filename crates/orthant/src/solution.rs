@@ -54,7 +54,8 @@ pub struct Solution {
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Bound of the distance of the value from that of the exact kernel, both converged: for lattices,
-    /// from Poisson summation and from the mass that was left out. Same units as the value.
+    /// from Poisson summation and from the mass that was left out. Same units as the value; of unbalanced
+    /// problems it is for `value_kl`.
     pub bound: Option<f64>,
     /// What that distance should be below for random anchors that were chosen automatically: from a
     /// trial of the features at sampled points, and no bound.
