@@ -674,6 +674,28 @@ fn points_far_beyond_reach_keep_finite_potentials() {
 }
 
 #[test]
+fn a_lattice_does_not_lose_faint_points_in_many_iterations() {
+    // Ten points of either cloud are out of reach: no message is left of them, for a thousand iterations.
+    let outlying = |seed: u64, far: f64| {
+        let mut values = normal(400, &[0.0], 0.3, seed);
+        values[..10].iter_mut().for_each(|x| *x += far);
+        Measure::uniform(Points::new(values, 1).unwrap())
+    };
+    let (mu, nu) = (outlying(1, 5.0), outlying(2, -5.0));
+    let options = with(1e-3, [0.02; 2]).tolerance(1e-8);
+    let exact = rot(&mu, &nu, &options.clone().method(Method::online()).build().unwrap()).unwrap();
+    let options = options.method(Method::lattice()).accuracy(1e-5).build().unwrap();
+    let s = rot(&mu, &nu, &options).unwrap();
+    assert!(s.converged() && exact.converged() && s.iterations > 500, "{}", s.iterations);
+    assert!((s.value_kl - exact.value_kl).abs() < s.bound.unwrap());
+    // Whole messages are few.
+    assert!(s.builds < 100, "{}", s.builds);
+    for (p, q) in s.potential_x.iter().zip(&exact.potential_x) {
+        assert!((p - q).abs() < 1e-4, "{p} {q}");
+    }
+}
+
+#[test]
 fn points_of_weight_zero_get_the_relaxed_transform() {
     let (mu, nu) = plane();
     let (epsilon, cost) = (0.3, costs(&mu, &nu));
