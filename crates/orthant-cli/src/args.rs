@@ -20,8 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         orthant divergence before.csv after.csv   how far apart are two clouds?\n  \
         orthant rot x.npy y.npy --accuracy 1e-5   how much does it cost to move one to the other?\n  \
         orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n\n\
-        Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge within the limits (the\n\
-        result so far is printed), 1 anything else."
+        Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge, or did not reach the accuracy,\n\
+        within the limits (the result so far is printed), 1 anything else."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -68,13 +68,16 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     orthant rot x.npy y.npy --anchors lattice --rank 500   as well as 500 nodes allow\n  \
     orthant rot x.npy y.npz:samples --anchors sobol --rank 2000 --precision f32\n  \
     orthant rot x.csv y.csv --anchors paper --uncentred    exactly the features of the paper\n  \
+    orthant rot x.csv y.csv --method nystrom --no-gauge    and its baseline\n  \
     zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
     Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
     standard input. JSON: value, value_kl, transport_cost, mass (of the plan: 1 without --reach),\n\
     epsilon, rho_x, rho_y (null without --reach), n, m, dim, method, rank, error_bound (0 if exact,\n\
-    null if not known), error_estimate, reason (null if not automatic), converged, stop, iterations,\n\
-    marginal_error_x, marginal_error_y (of the convergence), marginal_gap_x, marginal_gap_y (L1\n\
-    distance of the plan's marginals from the weights), seconds{read,features,solve,total}.";
+    null if not known), interval{low,high,kind} of the value (with --reach: of value_kl) of the exact\n\
+    kernel (kind exact, bound or sampled; null if not known), corrected, reason (null if not\n\
+    automatic), converged, stop, iterations, marginal_error_x, marginal_error_y (of the convergence),\n\
+    marginal_gap_x, marginal_gap_y (L1 distance of the plan's marginals from the weights),\n\
+    seconds{read,features,solve,total}.";
 
 const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
     orthant divergence x.csv y.csv                   epsilon from the data, method by accuracy\n  \
@@ -92,6 +95,7 @@ const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
 
 /// What `rot` and `divergence` take.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags")]
 pub(crate) struct Solve {
     /// First cloud: a file, or - for standard input
     pub(crate) x: String,
@@ -108,8 +112,8 @@ pub(crate) struct Solve {
     /// Where the anchors of gaussian features are [default: sobol]; auto becomes gaussian
     #[arg(long, value_enum, value_name = "ANCHORS")]
     pub(crate) anchors: Option<AnchorsName>,
-    /// Number of random features [default: 1000], or of lattice nodes at most [default: as the
-    /// accuracy needs]; auto becomes gaussian
+    /// Number of random features or landmarks [default: 1000], or of lattice nodes at most [default: as
+    /// the accuracy needs]; auto becomes gaussian
     #[arg(long, value_name = "R")]
     pub(crate) rank: Option<usize>,
     #[arg(
@@ -120,13 +124,25 @@ pub(crate) struct Solve {
                 [default: 1e-3]"
     )]
     pub(crate) accuracy: Option<f64>,
-    /// Seed of the random features
+    #[arg(
+        long,
+        help = "Bound the distance from the exact kernel (of value_kl with --reach) by samples of the \
+                plan, for random features of any kind; what auto chooses always has such bounds"
+    )]
+    pub(crate) certify: bool,
+    /// Largest number of random features that auto may use [default: as many as the memory allows]
+    #[arg(long, value_name = "R")]
+    pub(crate) max_rank: Option<usize>,
+    /// Seed of the random features or landmarks
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Number format of stored features and kernels; sums across points are always in f64
     #[arg(long, value_enum, default_value_t = PrecisionName::F64)]
     pub(crate) precision: PrecisionName,
 
+    /// How the iterations go on
+    #[arg(long, value_enum, default_value_t = SolverName::Auto)]
+    pub(crate) solver: SolverName,
     /// Stop when the L1 error of the marginal is below this
     #[arg(long, value_name = "T", default_value_t = 1e-6, allow_negative_numbers = true)]
     pub(crate) tol: f64,
@@ -163,6 +179,9 @@ pub(crate) struct Solve {
     /// The paper's anchors around the origin, as it has them, and not around the clouds
     #[arg(long, help_heading = "Kernels")]
     pub(crate) uncentred: bool,
+    /// How nystrom draws its landmarks [default: leverage]
+    #[arg(long, value_enum, value_name = "LANDMARKS", help_heading = "Kernels")]
+    pub(crate) landmarks: Option<LandmarksName>,
     /// Solve in the coordinates given, and not in those in which both clouds have the same mean and
     /// covariance: the same result, with more features
     #[arg(long, help_heading = "Kernels")]
@@ -180,6 +199,9 @@ pub(crate) struct Solve {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the iterations to a file of JSON Lines: term, iteration, time, dual value, marginal error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Write the potentials of all points to a CSV file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -252,6 +274,17 @@ pub(crate) enum MethodName {
     Dense,
     /// Exact, squared Euclidean cost, the kernel recomputed: linear memory
     Online,
+    /// The kernel of the squared Euclidean cost from its columns at landmarks, linear time: precise for
+    /// large epsilon, fails at small; see --landmarks and --rank
+    Nystrom,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LandmarksName {
+    /// By ridge leverage scores: small clusters too
+    Leverage,
+    /// All points alike
+    Uniform,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -266,6 +299,16 @@ pub(crate) enum AnchorsName {
     Lattice,
     /// Random, as the paper has them: one variance for all directions
     Paper,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SolverName {
+    /// What needs the fewest iterations: anderson
+    Auto,
+    /// Sinkhorn's algorithm as it is
+    Plain,
+    /// Each iteration extrapolates from the last few: a fraction of their number
+    Anderson,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

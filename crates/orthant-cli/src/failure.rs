@@ -59,7 +59,9 @@ impl fmt::Display for Failure {
 impl From<orthant::Error> for Failure {
     fn from(error: orthant::Error) -> Self {
         match error {
-            orthant::Error::Breakdown { .. } => Failure::Other(error.into()),
+            orthant::Error::Breakdown { .. } | orthant::Error::NotPositive { .. } => {
+                Failure::Other(error.into())
+            }
             _ => Failure::Input(error.into()),
         }
     }

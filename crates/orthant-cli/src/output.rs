@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use comfy_table::{Table, presets};
-use orthant::{Divergence, Measure, Solution, Stop, Used};
+use orthant::{Divergence, Interval, Measure, Solution, Stop, Used};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -27,7 +27,9 @@ pub(crate) struct Report {
     pub(crate) rank: usize,
     /// Of the distance from the value of the exact kernel: 0 if that is what was used.
     pub(crate) error_bound: Option<f64>,
-    pub(crate) error_estimate: Option<f64>,
+    /// Where the value of the exact kernel is.
+    pub(crate) interval: Option<Ends>,
+    pub(crate) corrected: Option<f64>,
     pub(crate) reason: Option<String>,
     /// Of a divergence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +44,37 @@ pub(crate) struct Report {
     pub(crate) seconds: Seconds,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) terms: Option<Box<Terms>>,
+}
+
+/// An interval, and what it comes from.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Ends {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) kind: &'static str,
+}
+
+impl Ends {
+    fn of(interval: Interval) -> Self {
+        Ends { low: interval.low, high: interval.high, kind: interval.kind.as_str() }
+    }
+
+    /// `2.2650 in [2.2648, 2.2653]`, with two digits of what is not certain.
+    pub(crate) fn around(self, value: f64) -> String {
+        let width = self.high - self.low;
+        let size = value.abs().max(width);
+        if !(1e-3..1e6).contains(&size) || width.is_nan() || width <= 2e-6 * size {
+            return number(value);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 12"
+        )]
+        let decimals = (1.0 - width.log10().floor()).clamp(0.0, 12.0) as usize;
+        let (low, high) = (self.low, self.high);
+        format!("{value:.decimals$} in [{low:.decimals$}, {high:.decimals$}]")
+    }
 }
 
 /// The terms of a divergence.
@@ -70,6 +103,15 @@ pub(crate) struct Sizes {
 }
 
 impl Report {
+    pub(crate) fn is_unbalanced(&self) -> bool {
+        self.rho_x.is_some() || self.rho_y.is_some()
+    }
+
+    /// What bounds and intervals are about.
+    pub(crate) fn certified(&self) -> f64 {
+        if self.is_unbalanced() { self.value_kl } else { self.value }
+    }
+
     /// Of one term; `read` and `total` are filled in by the command.
     pub(crate) fn of_solution(s: &Solution, sizes: Sizes) -> Self {
         let (features, solve) = (s.times.features.as_secs_f64(), s.times.solve.as_secs_f64());
@@ -88,7 +130,8 @@ impl Report {
             method: s.method.as_str(),
             rank: s.rank,
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
-            error_estimate: s.estimate,
+            interval: s.interval.map(Ends::of),
+            corrected: s.corrected,
             reason: s.reason.clone(),
             kernels: None,
             converged: s.converged(),
@@ -150,7 +193,8 @@ impl Report {
             } else {
                 d.bound().filter(|b| b.is_finite())
             },
-            error_estimate: d.estimate(),
+            interval: d.interval().map(Ends::of),
+            corrected: d.corrected(),
             reason: cross.reason.clone(),
             kernels: Some(d.kernels.as_str()),
             n,
@@ -270,14 +314,14 @@ pub(crate) fn write_potentials(
 }
 
 /// Checks, before any work, that a file can be written to.
-pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     if path.is_dir() {
         return Err(Failure::input(format!(
-            "{}: is a folder; give --output a file name",
+            "{}: is a folder; give {option} a file name",
             path.display()
         )));
     }

@@ -1,9 +1,13 @@
-//! A progress line on a terminal.
+//! A progress line on a terminal, and a trace of the iterations.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orthant::{Next, Observer, Progress, Term};
+use serde::Serialize;
+
+use crate::failure::Failure;
 
 /// Shows iterations and the marginal error on standard error, if that is a terminal.
 pub(crate) struct Bar {
@@ -11,23 +15,54 @@ pub(crate) struct Bar {
     tolerance: f64,
     first: Option<f64>,
     drawn: Instant,
+    /// The iterations so far, if they are to be kept.
+    trace: Option<Vec<Step>>,
+}
+
+/// A line of a trace.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Step {
+    term: &'static str,
+    iteration: usize,
+    /// Since the solve of the term began.
+    seconds: f64,
+    value: f64,
+    marginal_error: f64,
 }
 
 /// Steps of the bar: it shows the way that the error has gone to the tolerance, in decimals.
 const STEPS: u64 = 1000;
 
 impl Bar {
-    pub(crate) fn new(tolerance: f64) -> Self {
+    pub(crate) fn new(tolerance: f64, trace: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{msg:<44} [{bar:30}] {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ");
         bar.set_style(style);
-        Bar { line: bar, tolerance, first: None, drawn: Instant::now() }
+        Bar {
+            line: bar,
+            tolerance,
+            first: None,
+            drawn: Instant::now(),
+            trace: trace.then(Vec::new),
+        }
     }
 
     pub(crate) fn finish(&self) {
         self.line.finish_and_clear();
+    }
+
+    /// Writes the trace as JSON Lines.
+    pub(crate) fn write_trace(&self, path: &Path) -> Result<(), Failure> {
+        let written = orthant_io::write_atomic(path, |out| {
+            for step in self.trace.iter().flatten() {
+                serde_json::to_writer(&mut *out, step)?;
+                writeln!(out)?;
+            }
+            Ok(())
+        });
+        written.map_err(|error| Failure::Other(error.into()))
     }
 }
 
@@ -40,6 +75,19 @@ impl Observer for Bar {
     fn observe(&mut self, progress: &mut Progress<'_>) -> Next {
         if progress.iteration == 1 {
             self.first = None;
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.push(Step {
+                term: match progress.term {
+                    Term::Cross => "cross",
+                    Term::SelfX => "self_x",
+                    Term::SelfY => "self_y",
+                },
+                iteration: progress.iteration,
+                seconds: progress.elapsed.as_secs_f64(),
+                value: progress.value(),
+                marginal_error: progress.marginal_error,
+            });
         }
         let error = progress.marginal_error.max(f64::MIN_POSITIVE);
         let first = *self.first.get_or_insert(error);

@@ -8,11 +8,13 @@ use clap::ValueEnum;
 use comfy_table::{ColumnConstraint, ContentArrangement};
 use orthant::design::Draw;
 use orthant::{
-    Anchors, Features, Measure, Method, Options, Precision, Solution, Solver, Used,
-    mean_squared_distance,
+    Algorithm, Anchors, Features, Landmarks, Measure, Method, Options, Precision, Solution, Solver,
+    Used, mean_squared_distance,
 };
 
-use crate::args::{AnchorsName, MethodName, PrecisionName, Solve, Unbalanced};
+use crate::args::{
+    AnchorsName, LandmarksName, MethodName, PrecisionName, Solve, SolverName, Unbalanced,
+};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::memory;
@@ -59,6 +61,14 @@ struct Answer {
     masses: [f64; 2],
 }
 
+impl Answer {
+    /// Whether an automatic choice did not reach the accuracy.
+    fn falls_short(&self, arguments: &Solve) -> bool {
+        let terms = std::iter::once(&self.cross).chain(self.selves.iter().flatten());
+        self.report.reason.is_some() && !terms.into_iter().all(|t| t.keeps(accuracy(arguments)))
+    }
+}
+
 fn sizes([mu, nu]: &[Measure<'_>; 2]) -> Sizes {
     Sizes { n: mu.points().len(), m: nu.points().len(), dim: mu.dim() }
 }
@@ -70,8 +80,10 @@ fn command(
 ) -> Result<ExitCode, Failure> {
     let begun = Instant::now();
     let method = method(arguments)?;
-    if let Some(path) = &arguments.output {
-        output::check_writable(path)?;
+    for (path, option) in [(&arguments.output, "--output"), (&arguments.trace, "--trace")] {
+        if let Some(path) = path {
+            output::check_writable(path, option)?;
+        }
     }
     let clouds = Clouds::read(arguments)?;
     let measures = clouds.measures(arguments)?;
@@ -79,13 +91,16 @@ fn command(
 
     let epsilon = arguments.threads.run(|| Epsilon::choose(arguments, &measures))?;
     let options = options(arguments, method, epsilon.value)?;
-    let mut bar = Bar::new(arguments.tol);
+    let mut bar = Bar::new(arguments.tol, arguments.trace.is_some());
     let answer = arguments.threads.run(|| solve(&options, &mut bar, &measures));
     bar.finish();
     let mut answer = answer.map_err(|failure| failure.name_cloud([&arguments.x, &arguments.y]))?;
     if let Some(path) = &arguments.output {
         let selves = answer.selves.as_ref().map(|[x, y]| [x, y]);
         output::write_potentials(path, &measures, &answer.cross, selves)?;
+    }
+    if let Some(path) = &arguments.trace {
+        bar.write_trace(path)?;
     }
     answer.report.seconds.read = read;
     answer.report.seconds.total = begun.elapsed().as_secs_f64();
@@ -97,7 +112,8 @@ fn command(
             writeln!(out, "{}", text(arguments, &epsilon, &answer, clouds.dropped()))
         }
     })?;
-    Ok(if answer.report.converged { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
+    let done = answer.report.converged && !answer.falls_short(arguments);
+    Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
 
 /// The regularisation, and where it comes from.
@@ -142,18 +158,21 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
             "--anchors are those of --method gaussian, {name} has none; leave one of the two out"
         )));
     }
-    if rank.is_some() && !matches!(method, MethodName::Gaussian | MethodName::Arccos) {
+    let ranked = [MethodName::Gaussian, MethodName::Arccos, MethodName::Nystrom];
+    if rank.is_some() && !ranked.contains(&method) {
         return Err(Failure::input(format!(
-            "--rank is a number of features of --method gaussian or arccos, {name} has no such \
-             number; leave one of the two out"
+            "--rank is a number of features of --method gaussian or arccos, or of landmarks of \
+             nystrom, {name} has no such number; leave one of the two out"
         )));
     }
+    if arguments.landmarks.is_some() && method != MethodName::Nystrom {
+        return Err(Failure::input("--landmarks are those of nystrom; add --method nystrom"));
+    }
     let lattice = anchors == Some(AnchorsName::Lattice);
-    let random = matches!(method, MethodName::Gaussian | MethodName::Arccos) && !lattice;
-    if arguments.accuracy.is_some() && random {
+    if arguments.accuracy.is_some() && ranked.contains(&method) && !lattice {
         return Err(Failure::input(
-            "--accuracy is for --method auto and --anchors lattice; how good random features are \
-             depends on their number, --rank",
+            "--accuracy is for --method auto and --anchors lattice; how good random features and \
+             landmarks are depends on their number, --rank",
         ));
     }
     if arguments.uncentred && anchors != Some(AnchorsName::Paper) {
@@ -180,6 +199,10 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
         MethodName::Linear => Method::Factored(Features::Linear),
         MethodName::Dense => Method::dense(),
         MethodName::Online => Method::online(),
+        MethodName::Nystrom => Method::Nystrom(match arguments.landmarks {
+            Some(LandmarksName::Uniform) => Landmarks::Uniform,
+            Some(LandmarksName::Leverage) | None => Landmarks::Leverage,
+        }),
     })
 }
 
@@ -198,6 +221,12 @@ fn options(
         .gauge(!arguments.no_gauge)
         .accuracy(accuracy(arguments))
         .seed(arguments.seed)
+        .certify(arguments.certify)
+        .algorithm(match arguments.solver {
+            SolverName::Auto => Algorithm::Auto,
+            SolverName::Plain => Algorithm::Plain,
+            SolverName::Anderson => Algorithm::Anderson,
+        })
         .tolerance(arguments.tol)
         .max_iterations(arguments.max_iter)
         .precision(match arguments.precision {
@@ -208,6 +237,9 @@ fn options(
     builder = builder.rho_x(rho_x).rho_y(rho_y);
     if let Some(rank) = arguments.rank {
         builder = builder.rank(rank);
+    }
+    if let Some(rank) = arguments.max_rank {
+        builder = builder.max_rank(rank);
     }
     if let Some(limit) = arguments.time_limit {
         builder = builder.time_limit(limit);
@@ -256,7 +288,7 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
         used(arguments, report, cross),
         report.reason.clone().unwrap_or_default(),
     ]);
-    rows.extend(kernels(report));
+    rows.extend(kernels(report, cross.method));
     rows.extend(error(arguments, report, cross.method));
     let converged = if report.converged {
         "yes".to_owned()
@@ -286,10 +318,13 @@ fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 
     for column in table.column_iter_mut().take(2) {
         column.set_constraint(ColumnConstraint::ContentWidth);
     }
-    let tail = if report.converged {
-        ""
-    } else {
+    let tail = if !report.converged {
         "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
+    } else if answer.falls_short(arguments) {
+        "\n\nThe accuracy was not reached: raise --memory, --max-rank or --time-limit, use a smaller --tol or a \
+         larger --accuracy."
+    } else {
+        ""
     };
     format!("{}\n\n{}{tail}", head(arguments, epsilon, report, dropped), output::lines(&table))
 }
@@ -318,15 +353,11 @@ fn head(arguments: &Solve, epsilon: &Epsilon, report: &Report, dropped: [usize; 
     if let Some(origin) = &epsilon.origin {
         let _ = write!(head, " ({origin})");
     }
-    if is_unbalanced(report) {
+    if report.is_unbalanced() {
         let rho = |rho: Option<f64>| rho.map_or("infinite".to_owned(), number);
         let _ = write!(head, "\nrho = {} and {}", rho(report.rho_x), rho(report.rho_y));
     }
     head
-}
-
-fn is_unbalanced(report: &Report) -> bool {
-    report.rho_x.is_some() || report.rho_y.is_some()
 }
 
 /// The mass of a plan that need not have that of the clouds.
@@ -339,7 +370,7 @@ fn mass(report: &Report, [x, y]: [f64; 2]) -> Option<Row> {
         rough(report.marginal_gap_x, 1),
         rough(report.marginal_gap_y, 1)
     );
-    is_unbalanced(report).then(|| ["mass".to_owned(), number(report.mass), note])
+    report.is_unbalanced().then(|| ["mass".to_owned(), number(report.mass), note])
 }
 
 /// A row of the answer: name, value, note.
@@ -349,6 +380,11 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
     let row = |name: &str, value: String, note: &str| -> Row {
         [name.to_owned(), value, note.to_owned()]
     };
+    // The interval is about one of them.
+    let values = [report.value, report.value_kl].map(|value| match report.interval {
+        Some(interval) if value == report.certified() => interval.around(value),
+        _ => number(value),
+    });
     let Some(terms) = &report.terms else {
         let cost = match report.transport_cost {
             Some(cost) => row("transport cost", number(cost), "<P,C>"),
@@ -356,7 +392,7 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
                 row("transport cost", "-".to_owned(), "needs all pairs for this kernel: too many")
             }
         };
-        let notes = if is_unbalanced(report) {
+        let notes = if report.is_unbalanced() {
             [
                 "<P,C> + eps sum P log P, and the prices of the marginals",
                 "<P,C> + eps KL(P|ab) + rho_x KL(P1|a) + rho_y KL(P'1|b)",
@@ -368,17 +404,17 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
             ]
         };
         return vec![
-            row("value", number(report.value), notes[0]),
-            row("value_kl", number(report.value_kl), notes[1]),
+            row("value", values[0].clone(), notes[0]),
+            row("value_kl", values[1].clone(), notes[1]),
             cost,
         ];
     };
-    let note = if is_unbalanced(report) {
+    let note = if report.is_unbalanced() {
         "W(x,y) - (W(x,x) + W(y,y)) / 2 + eps/2 (difference of masses)^2"
     } else {
         "W(x,y) - (W(x,x) + W(y,y)) / 2"
     };
-    let mut rows = vec![row("divergence", number(report.value), note)];
+    let mut rows = vec![row("divergence", values[0].clone(), note)];
     for (name, term) in
         [("  W(x,y)", &terms.cross), ("  W(x,x)", &terms.self_x), ("  W(y,y)", &terms.self_y)]
     {
@@ -404,6 +440,7 @@ fn used(arguments: &Solve, report: &Report, cross: &Solution) -> String {
         // The terms of a divergence have lattices of their own.
         Used::Lattice if report.terms.is_some() => return format!("lattice, {format}"),
         Used::Lattice => format!("{rank} nodes"),
+        Used::Nystrom => format!("{rank} landmarks"),
         Used::Gaussian => {
             let anchors = arguments.anchors.unwrap_or(AnchorsName::Sobol);
             return format!("{}, {rank} anchors, {format}", name_of(&anchors));
@@ -414,8 +451,9 @@ fn used(arguments: &Solve, report: &Report, cross: &Solution) -> String {
 }
 
 /// Whether the terms of a divergence share their approximation of the kernel.
-fn kernels(report: &Report) -> Option<Row> {
+fn kernels(report: &Report, used: Used) -> Option<Row> {
     let (value, note) = match report.kernels? {
+        "shared" if used == Used::Nystrom => ("one for all terms", "the same landmarks"),
         "shared" => ("one for all terms", "a divergence that is never negative, but for rounding"),
         "per_term" => ("one for each term", "with an error bound each"),
         _ => return None,
@@ -434,8 +472,19 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
             format!("more than {whole} itself")
         }
     };
-    let (value, note) = match (used, report.error_bound, report.error_estimate) {
-        (Used::Lattice, Some(bound), _) => {
+    let sampled = report.interval.filter(|i| i.kind == "sampled");
+    if let Some(i) = sampled {
+        let about = report.certified();
+        let farthest = (i.high - about).max(about - i.low);
+        let mut note =
+            format!("from samples of the plan, three standard errors; {}", part(farthest));
+        if let Some(corrected) = report.corrected.filter(|c| (c - about).abs() > 1e-9 * value) {
+            let _ = write!(note, "; corrected {}", number(corrected));
+        }
+        return Some(["error".to_owned(), format!("at most {}", rough(farthest, 1)), note]);
+    }
+    let (value, note) = match (used, report.error_bound) {
+        (Used::Lattice, Some(bound)) => {
             let when = if report.converged { "" } else { " at convergence" };
             let mut note = format!("bound on the distance from exact{when}, {}", part(bound));
             match arguments.rank {
@@ -451,18 +500,16 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
             }
             (format!("at most {}", rough(bound, 1)), note)
         }
-        (Used::Lattice, None, _) => (
+        (Used::Lattice, None) => (
             "no bound".to_owned(),
             "too few nodes for these clouds: use a larger --rank".to_owned(),
         ),
-        (Used::Gaussian, _, Some(estimate)) => (
-            format!("about {}", rough(estimate, 0)),
-            format!("from a trial at sampled points, no bound; {}", part(estimate)),
-        ),
-        (Used::Gaussian, ..) => (
+        (Used::Gaussian, _) => {
+            ("not known".to_owned(), "--certify bounds it; or let --method auto choose".to_owned())
+        }
+        (Used::Nystrom, _) => (
             "not known".to_owned(),
-            "compare with another --seed or twice the --rank, or let --method auto choose"
-                .to_owned(),
+            "compare with twice the --rank, or let --method auto choose".to_owned(),
         ),
         _ => return None,
     };

@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use rayon::prelude::*;
 
+use crate::anderson::Anderson;
 use crate::design::{self, Draw, Lattice, MOST_AXES};
 use crate::error::{Cloud, Result};
 use crate::measure::{Measure, Points};
@@ -21,8 +22,6 @@ use crate::stage::{Axes, Part, Stage};
 pub(crate) struct Choice {
     pub(crate) pick: Pick,
     pub(crate) reason: String,
-    /// Error of the value that random anchors are expected to have.
-    pub(crate) estimate: Option<f64>,
 }
 
 /// Largest relative error of the kernel that moves a value by no more than `accuracy`.
@@ -40,10 +39,15 @@ const RANKS: [usize; 2] = [128, 49_152];
 const PAIR: [f64; 2] = [2.5, 0.35];
 /// A point of a lattice, and more for each node of its window and of the lattice.
 const POINT: [f64; 3] = [60.0, 0.35, 0.005];
-/// A stored feature, a byte; evaluating it takes so many times that, and counts for some iterations.
+/// A stored feature, a byte; evaluating it, for a trial, the solve and its certificate, takes so many times that,
+/// and counts for some iterations.
 const BYTE: f64 = 0.07;
-const BUILD: f64 = 10.0;
-const ITERATIONS: f64 = 15.0;
+const BUILD: f64 = 70.0;
+const ITERATIONS: f64 = 8.0;
+/// Estimates that are this many times the accuracy are tried: most are too high, and certificates tell.
+const LIKELY: f64 = 3.0;
+/// Iterations of the exact kernel from good potentials.
+const POLISH: f64 = 8.0;
 
 /// One of the terms to be solved.
 pub(crate) struct TermStage<'s> {
@@ -76,7 +80,6 @@ struct Offer {
     /// Nanoseconds of an iteration of all terms.
     time: f64,
     text: String,
-    estimate: Option<f64>,
     /// Whether the accuracy is reached.
     good: bool,
 }
@@ -93,13 +96,12 @@ pub(crate) fn choose(
     let time_of_pairs = pairs * (PAIR[0] + PAIR[1] * dim as f64);
     if options.exact && pairs <= FEW_PAIRS {
         let reason = format!("{pairs:.1e} pairs are few enough to be exact");
-        return Ok(Choice { pick: Pick::Exact, reason, estimate: None });
+        return Ok(Choice { pick: Pick::Exact, reason });
     }
     let mut offers = Vec::new();
     if options.exact {
         let text = "the exact kernel visits all pairs".to_owned();
-        let (pick, estimate) = (Pick::Exact, None);
-        offers.push(Offer { pick, time: time_of_pairs, text, estimate, good: true });
+        offers.push(Offer { pick: Pick::Exact, time: time_of_pairs, text, good: true });
     }
     offers.extend(lattice_offer(terms, options));
     // Lattices are at their best where they exist; random anchors need a closer look at the points.
@@ -119,7 +121,7 @@ pub(crate) fn choose(
     }
     let Some(offer) = offers.get(best) else {
         let reason = "nothing reaches the accuracy within the memory without the exact kernel";
-        return Ok(Choice { pick: Pick::Exact, reason: reason.to_owned(), estimate: None });
+        return Ok(Choice { pick: Pick::Exact, reason: reason.to_owned() });
     };
     let mut reason = offer.text.clone();
     if offer.pick != Pick::Exact {
@@ -133,7 +135,50 @@ pub(crate) fn choose(
     } else {
         reason += "; nothing else fits into the memory";
     }
-    Ok(Choice { pick: offer.pick, reason, estimate: offer.estimate })
+    Ok(Choice { pick: offer.pick, reason })
+}
+
+/// More anchors than `rank`, or the exact kernel, whichever takes less time, for values that are `miss` times less
+/// certain than they should be. Starts from the potentials that there are.
+pub(crate) fn improve(
+    rank: usize,
+    miss: f64,
+    sizes: &[[f64; 2]],
+    dim: usize,
+    options: &Options<'_>,
+) -> Option<Choice> {
+    let width = match options.precision {
+        Precision::F32 => 4.0,
+        Precision::F64 => 8.0,
+    };
+    let points: f64 = sizes.iter().flatten().sum();
+    let pairs: f64 = sizes.iter().map(|[n, m]| n * m).sum();
+    let largest = sizes.iter().map(|[n, m]| n + m).fold(0.0, f64::max);
+    // Errors fall like the root of the rank, or faster.
+    let factor = if miss <= 2.0 {
+        2
+    } else if miss <= 5.0 {
+        4
+    } else {
+        8
+    };
+    let more = [factor, 4, 2].iter().map(|f| f * rank).find(|&more| {
+        let bytes = largest * (width * more as f64 + 8.0 * dim as f64 + 64.0);
+        more <= options.max_rank.unwrap_or(RANKS[1]) && fits(bytes, options)
+    });
+    let time_of_more = more.map(|more| points * more as f64 * width * BYTE * (ITERATIONS + BUILD));
+    let time_of_pairs = POLISH * pairs * (PAIR[0] + PAIR[1] * dim as f64);
+    let exact = options.exact && pairs <= MANY_PAIRS;
+    let quicker = time_of_more.is_none_or(|more| time_of_pairs < more);
+    if exact && quicker {
+        let reason =
+            format!("the exact kernel, from the potentials of {} Sobol anchors", commas(rank));
+        return Some(Choice { pick: Pick::Exact, reason });
+    }
+    more.map(|more| Choice {
+        pick: Pick::Random { draw: Draw::Sobol, rank: more },
+        reason: format!("{} Sobol anchors, as {} were too few", commas(more), commas(rank)),
+    })
 }
 
 /// A count as people write it.
@@ -188,14 +233,16 @@ fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer
         options.accuracy
     );
     let pick = Pick::Lattice { stored: false };
-    Some(Offer { pick, time, text, estimate: None, good })
+    Some(Offer { pick, time, text, good })
 }
 
 /// Memory of a solve on a lattice: a few numbers a point, and for each chunk of points two a node.
 pub(crate) fn lattice_bytes(lattice: &Lattice, points: f64) -> f64 {
     let chunks = (points / 1024.0).clamp(2.0, 128.0);
+    let nodes = lattice.nodes() as f64;
     points * (32.0 * lattice.dim() as f64 + 64.0)
-        + 16.0 * chunks * (lattice.nodes() as f64).min(5e5)
+        + 16.0 * chunks * nodes.min(5e5)
+        + 8.0 * Anderson::MEMORY as f64 * nodes
 }
 
 fn random_offer(
@@ -214,8 +261,6 @@ fn random_offer(
     let points: f64 = terms.iter().map(|t| t.sizes().iter().sum::<f64>()).sum();
     let largest = terms.iter().map(|t| t.sizes().iter().sum::<f64>()).fold(0.0, f64::max);
     let value = terms[0].stage.gauge.gaussian_value().unwrap_or(0.0);
-    // The map of a divergence is not calibrated on pairs; and there is one term and two halves.
-    let [of_term, of_all] = if terms.len() > 1 { [2.0, 4.0] } else { [1.0, 1.0] };
     // Evaluating features takes several passes over them.
     let time = |rank: usize| points * rank as f64 * width * BYTE * (1.0 + BUILD / ITERATIONS);
     let dim = axes.q.len() as f64;
@@ -223,26 +268,25 @@ fn random_offer(
     // Sobol points like powers of two.
     for rank in (0..).flat_map(|step| [RANKS[0] << step, (3 * RANKS[0] / 2) << step]) {
         let bytes = largest * (width * rank as f64 + 8.0 * dim + 64.0);
-        if rank > RANKS[1] || !fits(bytes, options) {
+        if rank > options.max_rank.unwrap_or(RANKS[1]) || !fits(bytes, options) {
             break;
         }
         let error = options.epsilon * trial.error(rank);
-        // The value of Gaussians is within a tenth of that of other clouds, as a rule.
-        let good = of_all * error <= 0.9 * options.accuracy * value;
-        last = Some((rank, error, good));
+        let good = error <= LIKELY * options.accuracy * value;
+        last = Some((rank, good));
         if good || time_of_pairs.is_some_and(|pairs| time(rank) > pairs) {
             break;
         }
     }
-    let (rank, error, good) = last?;
+    let (rank, good) = last?;
+    let likely = if good { "likely" } else { "not likely" };
     let text = format!(
-        "{} Sobol anchors have an estimated error of {:.0e} of the value{}",
+        "{} Sobol anchors are {likely} to have an error of at most {:.0e} of the value",
         commas(rank),
-        of_all * error / value,
-        if good { "" } else { ", not the accuracy asked for" }
+        options.accuracy
     );
     let pick = Pick::Random { draw: Draw::Sobol, rank };
-    Some(Offer { pick, time: time(rank), text, estimate: Some(of_term * error), good })
+    Some(Offer { pick, time: time(rank), text, good })
 }
 
 /// What a value would be off by with so many random anchors, from a trial of them.
@@ -262,7 +306,8 @@ fn random_offer(
 /// clouds of five shapes in 5 to 30 dimensions, epsilon from 2 to 200 per cent of the mean cost and
 /// 192 to 8192 anchors, the true error is a tenth of it in the median, and above it in 1 of 579 cases. Of an
 /// unbalanced problem the mass of the plan times that: in 180 cases, `rho` from 3 to 300 per cent of the mean
-/// cost, the true error is 6 per cent of it in the median, and never above 62.
+/// cost, the true error is 6 per cent of it in the median, and never above 62. (What it is compared with is the
+/// balanced value, so it is a first guess there; certificates tell.)
 struct Trial<'a> {
     q: &'a [f64],
     seed: u64,

@@ -280,6 +280,12 @@ pub enum Error {
         y: f64,
     },
 
+    /// Signed features cancel in every product: double precision or nothing.
+    #[error(
+        "the Nystrom method needs double precision: its features have signs, and their sums cancel; use f64"
+    )]
+    SinglePrecision,
+
     /// Something that is wrong with one of the clouds.
     #[error("{cloud} cloud: {source}")]
     InCloud {
@@ -306,6 +312,24 @@ pub enum Error {
         value: f64,
         /// What to do.
         remedy: &'static str,
+    },
+
+    /// A product with a Nystrom approximation was not positive, which ends Sinkhorn's algorithm: the
+    /// failure that the paper reports for this method at small epsilon.
+    #[error(
+        "iteration {iteration}: the Nystrom approximation of the kernel is not positive: its product at \
+         point {row} of the {cloud} cloud is {value:.1e}; use a larger epsilon, more landmarks (a larger \
+         rank) or positive features"
+    )]
+    NotPositive {
+        /// Iteration, from 1 (0: before the first).
+        iteration: usize,
+        /// The cloud.
+        cloud: Cloud,
+        /// The point, from 1.
+        row: usize,
+        /// The product `(K v)_i` or `(K^T u)_j`.
+        value: f64,
     },
 }
 

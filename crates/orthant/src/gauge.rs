@@ -160,7 +160,8 @@ impl Gauge {
             if extent > 0.0 { frame::power_of_two_below(1.0 / extent.max(1e-300)) } else { 1.0 };
         let shift = centres[0].iter().zip(&centres[1]).map(|(x, y)| (x - y) * shrink).collect();
         let scaled = epsilon * shrink * shrink;
-        if !scaled.is_finite() {
+        // Exponents are divided by it.
+        if !(scaled.is_finite() && (4.0 / scaled).is_finite()) {
             return Err(Error::Option {
                 name: "epsilon",
                 expected: "comparable to the squared extent of the data",

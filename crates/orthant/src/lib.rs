@@ -52,8 +52,8 @@
 //! value_kl = min_P <P, C> + eps KL(P | a b^T) + rho_x KL(P 1 | a) + rho_y KL(P^T 1 | b)
 //! ```
 //!
-//! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and lattices keep their error bound.
-//! [`Solution::mass`] is the mass of the plan.
+//! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and
+//! intervals hold, for `value_kl` ([`Solution::certified`]). [`Solution::mass`] is the mass of the plan.
 //!
 //! # Guarantees
 //!
@@ -62,16 +62,20 @@
 //! - The same bits on any number of threads; the current rayon pool is used.
 //! - No allocation inside the iterations.
 
+mod anderson;
 mod auto;
 pub mod bench;
+mod certificate;
 pub mod design;
 mod error;
 pub mod features;
 mod frame;
 mod gauge;
 mod kernel;
+mod landmarks;
 mod linalg;
 mod measure;
+mod mixture;
 mod options;
 mod problem;
 mod rot;
@@ -86,10 +90,12 @@ mod unbalanced;
 pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
-pub use options::{Anchors, Cost, Features, Method, Options, OptionsBuilder, Precision};
+pub use options::{
+    Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
+};
 pub use rot::{Solver, divergence, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
-pub use solution::{Divergence, Kernels, PAIRS_LIMIT, Solution, Times, Used};
+pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -21,6 +21,11 @@ pub enum Method<'a> {
     Dense(Cost<'a>),
     /// The whole kernel, evaluated on the way: exact, quadratic time, linear memory.
     Online(Cost<'a>),
+    /// The Nystrom approximation of the kernel of the squared Euclidean cost, from its columns at
+    /// landmarks: linear time, and excellent for large epsilon. It need not be positive, and where a
+    /// product with it is not, the solve ends with [`Error::NotPositive`]: at small epsilon, as the
+    /// paper reports. Double precision only.
+    Nystrom(Landmarks),
 }
 
 impl Method<'_> {
@@ -47,6 +52,11 @@ impl Method<'_> {
     /// The kernel of the squared Euclidean cost, evaluated on the way.
     pub fn online() -> Self {
         Method::Online(Cost::SquaredEuclidean)
+    }
+
+    /// The Nystrom approximation with landmarks by ridge leverage scores.
+    pub fn nystrom() -> Self {
+        Method::Nystrom(Landmarks::Leverage)
     }
 }
 
@@ -104,6 +114,17 @@ pub enum Anchors {
     },
 }
 
+/// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Landmarks {
+    /// By approximate ridge leverage scores: they reach small clusters too (Musco & Musco, *Recursive
+    /// Sampling for the Nystrom Method*, 2017).
+    #[default]
+    Leverage,
+    /// All points alike, without replacement.
+    Uniform,
+}
+
 /// The cost of an exact method.
 #[derive(Debug, Clone, Default)]
 pub enum Cost<'a> {
@@ -124,6 +145,19 @@ pub enum Precision {
     /// Double precision throughout.
     #[default]
     F64,
+}
+
+/// How Sinkhorn's fixed point is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// What needs the fewest iterations: Anderson acceleration.
+    #[default]
+    Auto,
+    /// Algorithm 1 of the paper.
+    Plain,
+    /// Algorithm 1 with messages extrapolated from the last few: a fraction of the iterations.
+    Anderson,
 }
 
 /// The settings of a solve.
@@ -148,7 +182,10 @@ pub struct Options<'a> {
     pub(crate) gauge: bool,
     pub(crate) exact: bool,
     pub(crate) rho: [f64; 2],
+    pub(crate) certify: bool,
+    pub(crate) max_rank: Option<usize>,
     pub(crate) seed: u64,
+    pub(crate) algorithm: Algorithm,
     pub(crate) precision: Precision,
     pub(crate) tolerance: f64,
     pub(crate) max_iterations: usize,
@@ -168,7 +205,10 @@ impl<'a> Options<'a> {
                 gauge: true,
                 exact: true,
                 rho: [f64::INFINITY; 2],
+                certify: false,
+                max_rank: None,
                 seed: 0,
+                algorithm: Algorithm::Auto,
                 precision: Precision::F64,
                 tolerance: 1e-6,
                 max_iterations: 10_000,
@@ -212,8 +252,9 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Number of random features (default: 1000), or of lattice nodes at most (default: as many as the
-    /// accuracy needs).
+    /// Number of random features (default: 1000), of landmarks (default: 1000, and never more than
+    /// there are distinct points), or of lattice nodes at most (default: as many as the accuracy
+    /// needs).
     #[must_use]
     pub fn rank(mut self, rank: usize) -> Self {
         self.options.rank = Some(rank);
@@ -287,10 +328,33 @@ impl<'a> OptionsBuilder<'a> {
         self.rho_x(rho).rho_y(rho)
     }
 
-    /// Seed of the random features. Default: 0.
+    /// Whether to bound the distance from the exact kernel of the squared Euclidean cost by samples of the plan:
+    /// [`Solution::interval`](crate::Solution::interval), for balanced and unbalanced problems. Random anchors that were
+    /// chosen automatically always have that. Default: no.
+    #[must_use]
+    pub fn certify(mut self, certify: bool) -> Self {
+        self.options.certify = certify;
+        self
+    }
+
+    /// Largest number of random anchors that [`Method::Auto`] may choose. Default: what the memory allows.
+    #[must_use]
+    pub fn max_rank(mut self, rank: usize) -> Self {
+        self.options.max_rank = Some(rank);
+        self
+    }
+
+    /// Seed of the random features or landmarks. Default: 0.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = seed;
+        self
+    }
+
+    /// How the fixed point is found. Default: [`Algorithm::Auto`].
+    #[must_use]
+    pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.options.algorithm = algorithm;
         self
     }
 
@@ -339,6 +403,9 @@ impl<'a> OptionsBuilder<'a> {
         if o.rank == Some(0) {
             return option("rank", "at least 1", 0.0);
         }
+        if o.max_rank == Some(0) {
+            return option("the largest rank", "at least 1", 0.0);
+        }
         if let Some(rank) = o.rank.filter(|r| *r > LARGEST_RANK) {
             return option("rank", "at most 16777216", rank as f64);
         }
@@ -358,6 +425,9 @@ impl<'a> OptionsBuilder<'a> {
         }
         if !(o.tolerance > 0.0 && o.tolerance < 1.0) {
             return option("tolerance", "between 0 and 1", o.tolerance);
+        }
+        if matches!(o.method, Method::Nystrom(_)) && o.precision == Precision::F32 {
+            return Err(Error::SinglePrecision);
         }
         for (precision, smallest) in SMALLEST_TOLERANCE {
             if o.precision == precision && o.tolerance < smallest {
@@ -393,6 +463,7 @@ mod tests {
         }
         for bad in [
             ok().rank(0),
+            ok().max_rank(0),
             ok().rank(usize::MAX),
             ok().accuracy(0.0),
             ok().accuracy(1.0),
@@ -413,6 +484,8 @@ mod tests {
         ] {
             assert!(matches!(bad.build(), Err(Error::Option { .. })));
         }
+        let single = ok().precision(Precision::F32);
+        assert_eq!(single.method(Method::nystrom()).build().err(), Some(Error::SinglePrecision));
     }
 
     #[test]

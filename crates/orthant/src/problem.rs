@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::auto;
+use crate::certificate::{Bounds, Claim, Half};
 use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
 use crate::error::{Cloud, Error, Result, Shape};
 use crate::features::{
-    ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean,
+    ArcCosine, Basis, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean,
 };
 use crate::frame::Frame;
 use crate::gauge::Gauge;
 use crate::kernel::{
     Builds, Cells, CostMatrix, CostRows, Exact, ExactSelf, ExactSide, Factored, FactoredSelf,
-    FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, Recomputed, SelfKernel, Separable,
-    Side, Stored, log_sum,
+    Factors, FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, PlanSide, Recomputed,
+    SelfKernel, Separable, Side, Stored, log_sum,
 };
+use crate::landmarks;
 use crate::measure::{Measure, Points};
-use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
+use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
-use crate::solution::{Kernels, PAIRS_LIMIT, Solution, Times, Used};
+use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
 use crate::stage::{Axes, Part, Placement, Stage};
 use crate::thinned;
 use crate::unbalanced::{Dual, Goal, Margin, Unbalanced};
@@ -100,6 +102,7 @@ enum Storage {
     Separable,
     Dense,
     Online,
+    Nystrom,
 }
 
 pub(crate) struct Problem<'p> {
@@ -109,8 +112,10 @@ pub(crate) struct Problem<'p> {
     ground: Ground<'p>,
     storage: Storage,
     reason: Option<String>,
-    /// What the error of the value is expected to be, where that is not bounded.
-    estimate: Option<f64>,
+    /// What was chosen automatically.
+    pick: Option<Pick>,
+    /// Iterations of earlier solves of a term, at most.
+    spent: usize,
     begun: Instant,
     /// The time that it took to get here.
     prepared: Duration,
@@ -134,6 +139,7 @@ pub(crate) enum Pick {
     Exact,
     Random { draw: Draw, rank: usize },
     Lattice { stored: bool },
+    Nystrom { landmarks: Landmarks, count: usize },
 }
 
 impl<'p> Problem<'p> {
@@ -143,13 +149,35 @@ impl<'p> Problem<'p> {
         options: &'p Options<'p>,
         terms: Terms,
     ) -> Result<Self> {
+        Self::choose(mu, nu, options, terms, None)
+    }
+
+    /// The same problem with what [`Problem::improvement`] found.
+    pub(crate) fn improved(
+        &self,
+        next: auto::Choice,
+        terms: Terms,
+        solutions: &[&Solution],
+    ) -> Result<Self> {
+        let better = Self::choose(self.mu, self.nu, self.options, terms, Some(next))?;
+        let spent = solutions.iter().map(|s| s.iterations).max().unwrap_or(0);
+        Ok(Problem { begun: self.begun, spent, ..better })
+    }
+
+    fn choose(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        terms: Terms,
+        known: Option<auto::Choice>,
+    ) -> Result<Self> {
         let begun = Instant::now();
         check_rho(mu, nu, options, terms)?;
         let setting = Setting { mu, nu, options, terms };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
         let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
-        let (mut reason, mut estimate) = (None, None);
+        let (mut reason, mut pick) = (None, None);
         let rank = options.rank.unwrap_or(DEFAULT_RANK);
         let (storage, ground) = match &options.method {
             Method::Auto => {
@@ -163,18 +191,22 @@ impl<'p> Problem<'p> {
                         measures: setting.measures(clouds(term)),
                     })
                     .collect();
-                let choice = auto::choose(&list, options, || {
-                    Ok(match terms {
-                        Terms::Cross => None,
-                        Terms::All => Some(common(Term::Cross, setting)?),
-                    })
-                })?;
+                let choice = match known {
+                    Some(choice) => choice,
+                    None => auto::choose(&list, options, || {
+                        Ok(match terms {
+                            Terms::Cross => None,
+                            Terms::All => Some(common(Term::Cross, setting)?),
+                        })
+                    })?,
+                };
                 reason = Some(choice.reason);
-                estimate = choice.estimate;
+                pick = Some(choice.pick);
                 let storage = match choice.pick {
                     Pick::Exact => Storage::Online,
                     Pick::Random { .. } => Storage::Factored,
                     Pick::Lattice { .. } => Storage::Separable,
+                    Pick::Nystrom { .. } => Storage::Nystrom,
                 };
                 (storage, furnish(choice.pick, stages, storage, setting)?)
             }
@@ -193,6 +225,12 @@ impl<'p> Problem<'p> {
                 }
                 (storage, feature_ground(features, storage, setting)?)
             }
+            Method::Nystrom(landmarks) => {
+                let count = rank.min(mu.support().len() + nu.support().len());
+                check_nystrom(n + m, count as f64, options)?;
+                let pick = Pick::Nystrom { landmarks: *landmarks, count };
+                (Storage::Nystrom, euclidean(pick, Storage::Nystrom, setting)?)
+            }
         };
         if let Ground::Maps { frame: Some(frame), .. } = &ground {
             // They need potentials too.
@@ -208,7 +246,45 @@ impl<'p> Problem<'p> {
             }
         }
         let prepared = begun.elapsed();
-        Ok(Problem { mu, nu, options, ground, storage, reason, estimate, begun, prepared })
+        Ok(Problem { mu, nu, options, ground, storage, reason, pick, spent: 0, begun, prepared })
+    }
+
+    /// What would bring values closer to those of the exact kernel, if an automatic choice did not bring all of
+    /// these as close as was asked for.
+    pub(crate) fn improvement(&self, solutions: &[&Solution]) -> Option<auto::Choice> {
+        let Some(Pick::Random { rank, .. }) = self.pick else { return None };
+        let accuracy = self.options.accuracy;
+        let short = |s: &&&Solution| !s.keeps(accuracy);
+        let spent = solutions.iter().any(|s| s.iterations >= self.options.max_iterations);
+        if spent || !solutions.iter().all(|s| s.converged()) || !solutions.iter().any(|s| short(&s))
+        {
+            return None;
+        }
+        let left = self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return None;
+        }
+        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(1.0, f64::max);
+        let sizes: Vec<[f64; 2]> = (if solutions.len() > 1 { Terms::All } else { Terms::Cross })
+            .list()
+            .iter()
+            .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
+            .collect();
+        auto::improve(rank, miss, &sizes, self.mu.dim(), self.options)
+    }
+
+    /// Errors of the marginals count in the distance from the converged value, so what is chosen for an accuracy
+    /// must converge to a part of it.
+    fn tolerance(&self) -> f64 {
+        let asked = self.options.tolerance;
+        let smallest = match self.options.precision {
+            Precision::F32 => 1e-6,
+            Precision::F64 => 1e-12,
+        };
+        match self.pick {
+            Some(_) => asked.min((0.02 * self.options.accuracy).max(smallest)),
+            None => asked,
+        }
     }
 
     /// Whether the kernel is defined on each cloud alone.
@@ -270,6 +346,7 @@ impl<'p> Problem<'p> {
             Ground::Euclidean { .. } => match self.stage(term).map(|stage| &stage.features) {
                 Some(Placement::Map(map)) => map.rank(),
                 Some(Placement::Lattice(lattice)) => lattice.rank(),
+                Some(Placement::Nystrom(factors)) => factors.landmarks(),
                 _ => columns,
             },
             Ground::Matrix(_) => columns,
@@ -457,15 +534,16 @@ impl<'p> Problem<'p> {
                 term,
                 epsilon,
                 offset: self.offset(term),
-                tolerance: self.options.tolerance,
-                max_iterations: self.options.max_iterations,
+                tolerance: self.tolerance(),
+                max_iterations: self.options.max_iterations - self.spent,
                 // All terms together; each does at least one iteration.
                 time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
                 leave_out: 0.0,
+                anderson: self.options.algorithm != Algorithm::Plain,
             },
         };
         let rows = || self.entries(term, x, Part::Support, y);
-        let solved = match (self.storage, self.options.precision) {
+        let mut solved = match (self.storage, self.options.precision) {
             (Storage::Factored, Precision::F32) => self.factored::<f32>(&task, observer),
             (Storage::Factored, Precision::F64) => self.factored::<f64>(&task, observer),
             (Storage::Separable, Precision::F32) => self.separable::<f32>(&mut task, observer),
@@ -477,8 +555,12 @@ impl<'p> Problem<'p> {
                 self.exact(&task, Stored::<f64>::new(rows()), observer)
             }
             (Storage::Online, _) => self.exact(&task, Recomputed::new(rows()), observer),
+            (Storage::Nystrom, _) => self.nystrom(&task, observer),
         }
-        .map_err(|error| self.in_user_rows(error, x, y))?;
+        .map_err(|error| self.in_user_rows(error, Part::Support, [x, y]))?;
+        if let Storage::Nystrom = self.storage {
+            solved.outside = self.extended_nystrom(&task, &solved.outcome)?;
+        }
         let solution = self.finish(&task, solved, begun);
         check_finite(&solution)?;
         Ok(solution)
@@ -486,7 +568,8 @@ impl<'p> Problem<'p> {
 
     /// The solution of the user's problem, out of that in the coordinates of the term.
     fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> Solution {
-        let Solved { outcome, builds, transport_cost, bound, rank, outside, .. } = solved;
+        let (interval, corrected) = self.interval(task, &solved);
+        let Solved { outcome, builds, transport_cost, distance, rank, outside, .. } = solved;
         let (term, x, y) = (task.term, task.x, task.y);
         let epsilon = self.options.epsilon;
         let (mu, nu) = (self.measure(x), self.measure(y));
@@ -541,9 +624,9 @@ impl<'p> Problem<'p> {
             rank,
             method: self.used(),
             reason: self.reason.clone(),
-            bound,
-            // The derivative of the value by the logarithms of the kernel is the plan.
-            estimate: self.estimate.map(|estimate| mass * estimate),
+            bound: distance.bound,
+            interval,
+            corrected,
             builds: builds.count,
             times: Times {
                 features: if term == Term::Cross {
@@ -558,19 +641,95 @@ impl<'p> Problem<'p> {
         }
     }
 
-    /// Kernels count the points of the support.
-    fn in_user_rows(&self, error: Error, x: Cloud, y: Cloud) -> Error {
-        match error {
-            Error::Breakdown { iteration, cloud, row, value, remedy } => {
-                let cloud = if cloud == Cloud::X { x } else { y };
-                let row = match self.measure(cloud).indices(true) {
-                    None => row,
-                    Some(indices) => indices[row - 1] + 1,
-                };
-                Error::Breakdown { iteration, cloud, row, value, remedy }
+    /// Where the value of the exact kernel is, at convergence, as far as that is known; and the best guess.
+    fn interval(&self, task: &Task, solved: &Solved) -> (Option<Interval>, Option<f64>) {
+        let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
+        let Distance { bound, bounds, rounding } = solved.distance;
+        let (a, b) = self.weights(task);
+        let dual = task.unbalanced.as_ref().map(|u| (u, u.dual(&outcome.f, &outcome.g, 0.0)));
+        let value = dual.map_or_else(|| value(outcome, a, b, task.run), |(_, dual)| dual.value);
+        // A dual value is a lower bound at any time, and that of a plan of other marginals is too low by at most what
+        // it takes to move the difference, at the prices of the final potentials. Those at the end of a solve tell
+        // these; before, no price differs by more than costs do.
+        let range = |f: &[f64], a: &[f64]| {
+            let prices = f.iter().zip(a).map(|(f, a)| f - a.ln());
+            let (low, high) =
+                prices.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (l.min(p), h.max(p)));
+            high - low
+        };
+        let ranges = if outcome.stop == Stop::Converged {
+            [epsilon * range(&outcome.f, a), epsilon * range(&outcome.g, b)]
+        } else {
+            [self.cost_range(task); 2]
+        };
+        let potentials = [&outcome.f[..], &outcome.g];
+        let marginals = [&outcome.x.sums[..], &outcome.y.sums];
+        let slack = match dual {
+            None => 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]),
+            Some((unbalanced, dual)) => unbalanced.shortfall(&dual, potentials, marginals, ranges),
+        };
+        // What it changes that the logarithms of the kernel fall by a constant.
+        let change = |log: f64| dual.map_or(epsilon * log, |(_, dual)| -dual.bound(-log));
+        let size = dual.map_or(value.abs(), |(_, dual)| dual.size);
+        let rounding = 1e-14 * size - change(-rounding);
+        let within = |low: f64, high: f64, kind| Interval {
+            low: value + low - rounding,
+            high: value + high + slack + rounding,
+            kind,
+        };
+        let bound = bound.map(|b| within(-b, b, Certainty::Bound));
+        let sampled = bounds.map(|s| within(change(s.low), change(s.high), Certainty::Sampled));
+        let corrected = bounds.map(|s| value + change(s.corrected));
+        let exact = match &self.ground {
+            Ground::Euclidean { used, .. } => *used == Used::Online,
+            Ground::Matrix(_) | Ground::Explicit(..) => true,
+            // These features define the cost.
+            Ground::Maps { frame, .. } => {
+                frame.is_none() || matches!(self.storage, Storage::Dense | Storage::Online)
             }
-            other => other,
+        };
+        let interval = match (bound, sampled) {
+            _ if exact => Some(within(0.0, 0.0, Certainty::Exact)),
+            (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
+            (one, two) => one.or(two),
+        };
+        (interval.filter(|i| i.low.is_finite() && i.high.is_finite()), corrected)
+    }
+
+    /// At most how much the costs of a term differ; infinite where that is not known.
+    fn cost_range(&self, task: &Task) -> f64 {
+        let norm = |dim: usize, points: &Points<'_>, at: &dyn Fn(usize, usize) -> f64| -> f64 {
+            let square = |i: usize| (0..dim).map(|c| at(i, c).powi(2)).sum::<f64>();
+            (0..points.len()).map(square).fold(0.0, f64::max).sqrt()
+        };
+        let scaled = |reach: f64, unit: f64| reach * reach * self.options.epsilon / unit;
+        match (&self.ground, self.stage(task.term)) {
+            (_, Some(stage)) => {
+                let reach = [task.x, task.y].map(|cloud| {
+                    let points = stage.points(cloud, Part::Support);
+                    norm(points.dim(), points, &|i, c| points.coordinate(i, c))
+                });
+                scaled(reach[0] + reach[1], stage.gauge.epsilon())
+            }
+            (Ground::Matrix(matrix), _) => matrix.spread(),
+            (Ground::Maps { frame: Some(frame), .. }, _) => frame
+                .epsilon(self.options.epsilon)
+                .map_or(f64::INFINITY, |unit| scaled(2.0 * frame.radius(), unit)),
+            _ => f64::INFINITY,
         }
+    }
+
+    /// Kernels count the points of a part of a cloud.
+    fn in_user_rows(&self, mut error: Error, part: Part, clouds: [Cloud; 2]) -> Error {
+        if let Error::Breakdown { cloud, row, .. } | Error::NotPositive { cloud, row, .. } =
+            &mut error
+        {
+            *cloud = clouds[*cloud as usize];
+            if let Some(indices) = self.measure(*cloud).indices(part == Part::Support) {
+                *row = indices[*row - 1] + 1;
+            }
+        }
+        error
     }
 
     fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
@@ -611,6 +770,16 @@ impl<'p> Problem<'p> {
             drop(moments);
             self.cost_over_pairs(task, &outcome)
         };
+        let mut bounds = if self.certifies() { self.certify(task, &outcome)? } else { None };
+        let mut outside = self.extended(task, &outcome);
+        let mut outcome = outcome;
+        if let (Some(found), Some(Pick::Random { .. })) = (&mut bounds, self.pick) {
+            // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
+            let shift = found.corrected;
+            let potentials = outcome.f.iter_mut().chain(&mut outcome.g);
+            potentials.chain(outside.iter_mut().flatten()).for_each(|f| *f += 0.5 * shift);
+            *found = Bounds { low: found.low - shift, high: found.high - shift, corrected: 0.0 };
+        }
         let bound = match self.stage(task.term) {
             Some(Stage { lattice: Some(lattice), .. }) => {
                 // What was dropped on the way to a rank is not known here.
@@ -620,8 +789,41 @@ impl<'p> Problem<'p> {
             _ => None,
         };
         let rank = self.rank(task.term);
-        let outside = self.extended(task, &outcome);
-        Ok(Solved { outcome, builds, transport_cost, bound, rank, outside, worth: None })
+        let distance = Distance { bound, bounds, rounding: T::ROUNDING };
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+    }
+
+    /// Whether samples of the plan are to bound the distance from the exact kernel.
+    fn certifies(&self) -> bool {
+        self.options.certify || matches!(self.pick, Some(Pick::Random { .. }))
+    }
+
+    /// Bounds on the distance from the exact kernel, for features of one.
+    fn certify(&self, task: &Task, outcome: &Outcome) -> Result<Option<Bounds>> {
+        let clouds = [task.x, task.y];
+        let (frame, epsilon, points) = match (&self.ground, self.stage(task.term)) {
+            (_, Some(stage)) => {
+                let points = clouds.map(|c| stage.points(c, Part::Support).borrowed());
+                (Frame::unit(points[0].dim()), stage.gauge.epsilon(), points)
+            }
+            (Ground::Maps { frame: Some(frame), .. }, _) => {
+                let epsilon = frame.epsilon(self.options.epsilon)?;
+                (frame.clone(), epsilon, clouds.map(|c| self.points(c, Part::Support)))
+            }
+            _ => return Ok(None),
+        };
+        let features = clouds.map(|c| self.features(task.term, c, Part::Support));
+        let [a, b] = self.goal(task).targets();
+        let [points_x, points_y] = points;
+        let claim = Claim {
+            x: Half::new(&*features[0], points_x, a, &outcome.f, &outcome.x.sums),
+            y: Half::new(&*features[1], points_y, b, &outcome.g, &outcome.y.sums),
+            frame: &frame,
+            epsilon,
+            rows: &outcome.x.sums,
+            seed: self.options.seed,
+        };
+        Ok(claim.bounds())
     }
 
     /// The weights of the two supports of a task.
@@ -652,11 +854,11 @@ impl<'p> Problem<'p> {
             builds = builds + solved.builds;
             let outcome = &solved.outcome;
             let Finished { value_kl, mass, .. } = task.finished(outcome, a, b);
-            let wanted = self.options.accuracy * value_kl.abs();
-            let good = solved.bound.is_some_and(|bound| bound <= wanted);
+            let wanted = self.options.accuracy * scale(value_kl, epsilon * mass);
+            let good = solved.distance.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
             let finest = lattice.ratio() <= T::ROUNDING.max(1e-11);
-            let most_iterations = self.options.max_iterations;
+            let most_iterations = self.options.max_iterations - self.spent;
             let ended = outcome.stop != Stop::Converged || iterations >= most_iterations;
             let finer = if good || finest || ended {
                 None
@@ -775,7 +977,11 @@ impl<'p> Problem<'p> {
         Ok(Solved {
             transport_cost: Some(stage.gauge.to_user(squared / task.mass(&outcome))),
             builds,
-            bound: Some(bound).filter(|b| b.is_finite()),
+            distance: Distance {
+                bound: Some(bound).filter(|b| b.is_finite()),
+                bounds: None,
+                rounding: T::ROUNDING,
+            },
             rank: lattice.rank(),
             outside: [outside_x?, outside_y?],
             worth,
@@ -839,7 +1045,62 @@ impl<'p> Problem<'p> {
         let transport_cost = Some(-self.options.epsilon * log / task.mass(&outcome));
         let rank = self.rank(task.term);
         let outside = self.extended(task, &outcome);
-        Ok(Solved { outcome, builds, transport_cost, bound: None, rank, outside, worth: None })
+        let rounding = match (self.storage, self.options.precision) {
+            (Storage::Dense, Precision::F32) => f32::ROUNDING,
+            _ => f64::ROUNDING,
+        };
+        let distance = Distance { bound: None, bounds: None, rounding };
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+    }
+
+    /// With signed features, whose products must turn out positive.
+    fn nystrom(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
+        let (stage, factors) = self.factors(task.term);
+        let goal = self.goal(task);
+        let (outcome, builds) = if task.is_self() {
+            let mut kernel = factors.own(task.x);
+            (task.solve_self(&mut kernel, goal, observer)?, kernel.builds())
+        } else {
+            let mut kernel = factors.cross();
+            (task.solve(&mut kernel, goal, observer)?, kernel.builds())
+        };
+        let side = |cloud, potential, sums| {
+            let points = stage.points(cloud, Part::Support);
+            PlanSide { cloud, points, potential, sums }
+        };
+        let squared = factors.squared_distance(&[
+            side(task.x, &outcome.f, &outcome.x.sums),
+            side(task.y, &outcome.g, &outcome.y.sums),
+        ]);
+        let transport_cost = Some(stage.gauge.to_user(squared));
+        let rank = factors.landmarks();
+        let outside = [Vec::new(), Vec::new()];
+        let distance = Distance { bound: None, bounds: None, rounding: f64::ROUNDING };
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None })
+    }
+
+    fn factors(&self, term: Term) -> (&Stage, &Factors) {
+        let stage = self.stage(term).expect("landmarks are for squared Euclidean costs");
+        let Placement::Nystrom(factors) = &stage.features else {
+            unreachable!("only landmarks have signed features")
+        };
+        (stage, factors)
+    }
+
+    /// [`Problem::extend`] of both clouds by signed features, which need not be positive there.
+    fn extended_nystrom(&self, task: &Task, outcome: &Outcome) -> Result<[Vec<f64>; 2]> {
+        let (stage, factors) = self.factors(task.term);
+        let extend = |cloud: Cloud, other: Cloud, g: &[f64]| -> Result<Vec<f64>> {
+            if self.measure(cloud).outside().is_none() {
+                return Ok(Vec::new());
+            }
+            let logs = factors
+                .extend(other, g, stage.points(cloud, Part::Outside))
+                .map_err(|e| sinkhorn::at_iteration(e, outcome.iterations))
+                .map_err(|e| self.in_user_rows(e, Part::Outside, [cloud, other]))?;
+            Ok(logs.into_iter().map(|s| -s).collect())
+        };
+        Ok([extend(task.x, task.y, &outcome.g)?, extend(task.y, task.x, &outcome.f)?])
     }
 
     /// [`Problem::extend`] of both clouds.
@@ -869,6 +1130,11 @@ impl<'p> Problem<'p> {
         log_pass(&*rows).row_sums(&*rows, &message, &mut out);
         out.into_iter().map(|s| -s).collect()
     }
+}
+
+/// The dual value, out of logarithms of potentials.
+fn value(outcome: &Outcome, a: &[f64], b: &[f64], run: Run) -> f64 {
+    run.epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + run.offset
 }
 
 /// The value in the KL form, out of logarithms of potentials.
@@ -942,13 +1208,23 @@ struct Finished {
     gaps: [f64; 2],
 }
 
+/// How far the value is from that of the exact kernel.
+#[derive(Debug, Clone, Copy)]
+struct Distance {
+    /// At most this, in units of the cost.
+    bound: Option<f64>,
+    /// The same from samples of the plan, as logarithms of a constant factor of the kernel.
+    bounds: Option<Bounds>,
+    /// Of sums in the precision of the kernel.
+    rounding: f64,
+}
+
 /// What the kernels leave.
 struct Solved {
     outcome: Outcome,
     builds: Builds,
     transport_cost: Option<f64>,
-    /// Of the error of the value, if there is one.
-    bound: Option<f64>,
+    distance: Distance,
     rank: usize,
     /// Logarithms at the points of weight zero.
     outside: [Vec<f64>; 2],
@@ -1073,6 +1349,13 @@ fn check_lattice(
     check_bytes("a lattice", bytes, "ask for less accuracy or a smaller rank", options)
 }
 
+/// Refuses signed features, and the eigenvectors that they come from, that need more memory than is
+/// allowed.
+fn check_nystrom(points: f64, landmarks: f64, options: &Options<'_>) -> Result<()> {
+    let bytes = 8.0 * landmarks * (points + 4.0 * landmarks);
+    check_bytes("the features of landmarks", bytes, "use a smaller rank", options)
+}
+
 fn check_bytes(
     what: &'static str,
     bytes: f64,
@@ -1159,8 +1442,8 @@ fn furnish<'p>(
     setting: Setting<'_, '_>,
 ) -> Result<Ground<'p>> {
     let Setting { mu, nu, options, terms } = setting;
-    if matches!(pick, Pick::Random { .. }) && terms == Terms::All {
-        // One random map serves all terms of a divergence, so they must share their coordinates.
+    if matches!(pick, Pick::Random { .. } | Pick::Nystrom { .. }) && terms == Terms::All {
+        // One map serves all terms of a divergence, so they must share their coordinates.
         for &term in terms.list() {
             stages[term as usize] = Some(common(term, setting)?);
         }
@@ -1171,8 +1454,8 @@ fn furnish<'p>(
             let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
             let weights = [mu, nu].map(|m| Some(m.support().weights));
             let mut map = stage.random(&Axes::new(stage, weights), draw, rank, options.seed);
-            if terms == Terms::Cross {
-                // A common factor cancels in a divergence, but not in a term alone.
+            if terms == Terms::Cross && !matches!(options.method, Method::Auto) {
+                // A common factor cancels in a divergence, but not in a term alone. (Certificates find a better one.)
                 let weights = [mu, nu].map(|m| m.support().weights);
                 let log = stage.mean_log_ratio(&map, weights, options.seed);
                 if log.is_finite() {
@@ -1204,6 +1487,17 @@ fn furnish<'p>(
                 };
             }
             Used::Lattice
+        }
+        Pick::Nystrom { landmarks, count } => {
+            let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
+            let epsilon = stage.gauge.epsilon();
+            let clouds = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
+            let chosen = landmarks::choose(&clouds, epsilon, count, landmarks, options.seed);
+            let factors = Arc::new(Factors::new(Basis::nystrom(chosen, epsilon), clouds));
+            for stage in stages.iter_mut().flatten() {
+                stage.features = Placement::Nystrom(factors.clone());
+            }
+            Used::Nystrom
         }
     };
     Ok(Ground::Euclidean { stages: Box::new(stages), used })

@@ -75,22 +75,38 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// Regularised optimal transport between two measures.
     pub fn rot(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
-        let problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
+        let mut problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
         let start = self.start[0].map_or(Start::Flat, Start::Potential);
-        self.solve(&problem, Term::Cross, start)
+        let mut solution = self.solve(&problem, Term::Cross, start)?;
+        while let Some(next) = problem.improvement(&[&solution]) {
+            problem = problem.improved(next, Terms::Cross, &[&solution])?;
+            let start = Start::Potential(&solution.potential_x);
+            let better = self.solve(&problem, Term::Cross, start)?;
+            solution = better.after(&solution);
+        }
+        Ok(solution)
     }
 
     /// The Sinkhorn divergence of two measures.
     pub fn divergence(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
-        let problem = Problem::new(mu, nu, self.options, Terms::All)?;
+        let mut problem = Problem::new(mu, nu, self.options, Terms::All)?;
         problem.check_shared()?;
         let [start_cross, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
-        let self_x = self.solve(&problem, Term::SelfX, start_x.unwrap_or(Start::Flat))?;
-        let self_y = self.solve(&problem, Term::SelfY, start_y.unwrap_or(Start::Flat))?;
+        let mut self_x = self.solve(&problem, Term::SelfX, start_x.unwrap_or(Start::Flat))?;
+        let mut self_y = self.solve(&problem, Term::SelfY, start_y.unwrap_or(Start::Flat))?;
         // For equal clouds the self potential is the solution; for others it is a good start in
         // coordinates in which they have the same covariance.
         let similar = Start::Similar(&self_x.potential_x);
-        let cross = self.solve(&problem, Term::Cross, start_cross.unwrap_or(similar))?;
+        let mut cross = self.solve(&problem, Term::Cross, start_cross.unwrap_or(similar))?;
+        while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
+            problem = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
+            for (term, solution) in
+                [(Term::SelfX, &mut self_x), (Term::SelfY, &mut self_y), (Term::Cross, &mut cross)]
+            {
+                let start = Start::Potential(&solution.potential_x);
+                *solution = self.solve(&problem, term, start)?.after(solution);
+            }
+        }
         // The entropies of the weights cancel; the KL form has fewer digits to lose.
         let value =
             cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + problem.mass_term();

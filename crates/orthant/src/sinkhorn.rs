@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::anderson::Anderson;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Marginal, SelfKernel};
 use crate::unbalanced::Goal;
@@ -19,6 +20,8 @@ pub(crate) struct Run {
     pub(crate) time: Option<Duration>,
     /// Part of the mass that a kernel may leave out, if it leaves out any: see [`Kernel::settle`].
     pub(crate) leave_out: f64,
+    /// Whether iterations are accelerated.
+    pub(crate) anderson: bool,
 }
 
 /// Why a solve ended.
@@ -129,6 +132,9 @@ pub(crate) struct Outcome {
     pub(crate) left_out: f64,
 }
 
+/// Iterations after the last one, not counted, at most, for a kernel that had left out too much of itself.
+const SETTLING: usize = 4;
+
 /// Sinkhorn's algorithm on a kernel, from `log u = start`.
 pub(crate) fn solve(
     kernel: &mut dyn Kernel,
@@ -138,7 +144,9 @@ pub(crate) fn solve(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
-    let ([a, b], relaxed) = (goal.targets(), goal.unbalanced.is_some());
+    let [a, b] = goal.targets();
+    let numbers = if run.anderson { kernel.messages().0.len() } else { 0 };
+    let mut anderson = (numbers > 0).then(|| Anderson::new(numbers));
     // Inside a worker of the thread pool, where parallel loops do not allocate.
     in_pool(|| {
         let begun = Instant::now();
@@ -147,32 +155,64 @@ pub(crate) fn solve(
         let mut iterations = 0;
         let (stop, left_out) = loop {
             // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
-            let error = kernel
-                .update_x(a)
-                .and_then(|_| kernel.update_y(b))
-                .map_err(|e| at_iteration(e, iterations + 1))?;
+            let here = |e| at_iteration(e, iterations + 1);
+            kernel.update_x(a).map_err(here)?;
+            if let Some(anderson) = &mut anderson {
+                anderson.sent(kernel.messages().0);
+            }
+            let mut error = kernel.update_y(b).map_err(here)?;
+            if let Some(anderson) = &anderson {
+                // With a message that no `v` sent, that was the error of no plan.
+                error = anderson.error(kernel.messages());
+            }
             iterations += 1;
             let mut value = || {
                 kernel.potentials(&mut f, &mut g);
                 goal.value(&f, &g, run.epsilon, run.offset)
             };
             let verdict = run.check(iterations, error, begun, &mut value, observer);
-            if verdict.converged || verdict.limit.is_some() {
-                let left_out = kernel.settle(run.leave_out)?;
-                let mut settled = left_out <= run.leave_out;
-                if relaxed {
-                    // Faint points: what they lacked must not have mattered.
-                    let found = kernel.refresh(a, b)?;
-                    settled &= found <= 10.0 * run.tolerance.max(run.leave_out);
-                }
-                if let Some(stop) = verdict.stop(settled) {
-                    break (stop, left_out);
+            let mut again = false;
+            if let Some(anderson) = &mut anderson {
+                let value = anderson.is_far(error).then(value);
+                anderson.judge(kernel.messages().0, error, value, verdict.limit.is_some());
+                match anderson.better() {
+                    Some(best) if !verdict.converged => {
+                        kernel.go_back(best);
+                        again = true;
+                    }
+                    _ => {}
                 }
             }
+            if verdict.converged || verdict.limit.is_some() {
+                if again {
+                    // The last message was a failed experiment.
+                    kernel.update_x(a)?;
+                    kernel.update_y(b)?;
+                }
+                let (mut left_out, settled) = settle(kernel, goal, run)?;
+                if let Some(stop) = verdict.stop(settled) {
+                    // Potentials that answer a part of the kernel only are of no use.
+                    for _ in 0..SETTLING {
+                        if left_out <= run.leave_out {
+                            break;
+                        }
+                        kernel.update_x(a)?;
+                        kernel.update_y(b)?;
+                        (left_out, _) = settle(kernel, goal, run)?;
+                    }
+                    break (stop, left_out);
+                }
+                // Its messages may have changed.
+                if let Some(anderson) = &mut anderson {
+                    anderson.restart();
+                }
+            } else if let (Some(anderson), false) = (&mut anderson, again) {
+                anderson.mix(kernel.messages());
+            }
         };
-        let [x, y] = kernel.marginals(a, b)?;
+        let [x, y] = kernel.marginals(a, b).map_err(|e| at_iteration(e, iterations))?;
         kernel.potentials(&mut f, &mut g);
-        if relaxed {
+        if goal.unbalanced.is_some() {
             // The plan of mass 1: what mass it should have comes later.
             for f in &mut f {
                 *f -= x.log_mass;
@@ -180,6 +220,19 @@ pub(crate) fn solve(
         }
         Ok(Outcome { f, g, x, y, iterations, stop, left_out })
     })
+}
+
+/// Completes what a kernel left out. Returns the part of the mass that it was, and whether a solve may end so.
+fn settle(kernel: &mut dyn Kernel, goal: Goal<'_>, run: Run) -> Result<(f64, bool)> {
+    let left_out = kernel.settle(run.leave_out)?;
+    let mut settled = left_out <= run.leave_out;
+    if goal.unbalanced.is_some() {
+        // Faint points: what they lacked must not have mattered.
+        let [a, b] = goal.targets();
+        let found = kernel.refresh(a, b)?;
+        settled &= found <= 10.0 * run.tolerance.max(run.leave_out);
+    }
+    Ok((left_out, settled))
 }
 
 /// Sinkhorn's algorithm for a cloud with itself: the averaged update `f <- (f + T(f)) / 2`, which
@@ -212,7 +265,7 @@ pub(crate) fn solve_self(
                 }
             }
         };
-        let marginal = kernel.marginal(a)?;
+        let marginal = kernel.marginal(a).map_err(|e| at_iteration(e, iterations))?;
         kernel.potential(&mut f);
         // The best dual value along a common shift of both potentials: that of the plan of mass 1.
         for f in &mut f {
@@ -268,13 +321,12 @@ fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     rayon::join(work, || ()).0
 }
 
-fn at_iteration(error: Error, now: usize) -> Error {
-    match error {
-        Error::Breakdown { cloud, row, value, remedy, .. } => {
-            Error::Breakdown { iteration: now, cloud, row, value, remedy }
-        }
-        other => other,
+/// Kernels do not count iterations.
+pub(crate) fn at_iteration(mut error: Error, now: usize) -> Error {
+    if let Error::Breakdown { iteration, .. } | Error::NotPositive { iteration, .. } = &mut error {
+        *iteration = now;
     }
+    error
 }
 
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -47,7 +47,7 @@ pub struct Solution {
     pub iterations: usize,
     /// Why the solve ended.
     pub stop: Stop,
-    /// Number of features; for exact methods the number of columns of the kernel.
+    /// Number of features or landmarks; for exact methods the number of columns of the kernel.
     pub rank: usize,
     /// What was used.
     pub method: Used,
@@ -57,9 +57,12 @@ pub struct Solution {
     /// from Poisson summation and from the mass that was left out. Same units as the value; of unbalanced
     /// problems it is for `value_kl`.
     pub bound: Option<f64>,
-    /// What that distance should be below for random anchors that were chosen automatically: from a
-    /// trial of the features at sampled points, and no bound.
-    pub estimate: Option<f64>,
+    /// Where the value of the exact kernel is, converged, if that is known: for exact kernels always, for lattices by
+    /// their bound, for random anchors if the options ask for a certificate or the choice was automatic. Of
+    /// unbalanced problems it is about `value_kl`, see [`Solution::certified`].
+    pub interval: Option<Interval>,
+    /// The best estimate of that value from samples of the plan, where there are such.
+    pub corrected: Option<f64>,
     /// How often features were stored: twice for a cross term, and again whenever the potentials had
     /// moved too far for the range of the stored numbers (absorption).
     pub builds: usize,
@@ -67,6 +70,59 @@ pub struct Solution {
     pub times: Times,
     pub(crate) weights_x: Vec<f64>,
     pub(crate) weights_y: Vec<f64>,
+}
+
+/// Where a value is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// How certain that is.
+    pub kind: Certainty,
+}
+
+impl Interval {
+    /// Distance of the ends.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+
+    /// Whether a number is inside.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// The same interval for another number, that differs by a constant.
+    #[must_use]
+    pub fn shifted(self, by: f64) -> Self {
+        Interval { low: self.low + by, high: self.high + by, ..self }
+    }
+}
+
+/// What an [`Interval`] comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Certainty {
+    /// The kernel is exact; how far the iterations have come is all that counts.
+    Exact,
+    /// A proven bound of the error of the kernel.
+    Bound,
+    /// Samples of the plan, with three standard errors.
+    Sampled,
+}
+
+impl Certainty {
+    /// A word for programs: `exact`, `bound`, `sampled`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Certainty::Exact => "exact",
+            Certainty::Bound => "bound",
+            Certainty::Sampled => "sampled",
+        }
+    }
 }
 
 /// Multiplications above which `<P, C>` of a cost that is defined by features is not computed.
@@ -101,6 +157,8 @@ pub enum Used {
     Dense,
     /// The recomputed kernel.
     Online,
+    /// The Nystrom approximation.
+    Nystrom,
 }
 
 impl Used {
@@ -115,6 +173,7 @@ impl Used {
             Used::Explicit => "explicit",
             Used::Dense => "dense",
             Used::Online => "online",
+            Used::Nystrom => "nystrom",
         }
     }
 }
@@ -123,6 +182,37 @@ impl Solution {
     /// Whether the marginal error fell below the tolerance.
     pub fn converged(&self) -> bool {
         self.stop == Stop::Converged
+    }
+
+    /// With the work that it took to get to its start.
+    pub(crate) fn after(mut self, earlier: &Solution) -> Self {
+        self.iterations += earlier.iterations;
+        self.builds += earlier.builds;
+        self.times.features += earlier.times.features;
+        self.times.solve += earlier.times.solve;
+        self
+    }
+
+    /// What `bound`, `interval` and `corrected` are about: `value`, and of unbalanced problems `value_kl`, from which
+    /// `value` differs by more than a constant there.
+    pub fn certified(&self) -> f64 {
+        if self.rho.iter().any(|rho| rho.is_finite()) { self.value_kl } else { self.value }
+    }
+
+    /// Whether the value is known to be within this part of `value_kl` from that of the exact kernel. (Or of a
+    /// thousandth of epsilon for each unit of mass, if that is more: of clouds that all but coincide nobody asks for
+    /// so much.)
+    pub fn keeps(&self, accuracy: f64) -> bool {
+        self.miss(accuracy) <= 1.0
+    }
+
+    /// How many times farther from the value of the exact kernel it may be than that.
+    pub(crate) fn miss(&self, accuracy: f64) -> f64 {
+        self.interval.map_or(f64::INFINITY, |interval| {
+            let value = self.certified();
+            let farthest = (interval.high - value).max(value - interval.low);
+            farthest / (accuracy * scale(self.value_kl, self.epsilon * self.mass))
+        })
     }
 
     /// `alpha_i - eps log a_i = -eps log (K v)_i`: the potential as a function of position, which is
@@ -137,6 +227,11 @@ impl Solution {
     pub fn potential_kl_y(&self) -> Vec<f64> {
         relative(&self.potential_y, &self.weights_y, self.epsilon)
     }
+}
+
+/// What an accuracy is relative to.
+pub(crate) fn scale(value_kl: f64, epsilon: f64) -> f64 {
+    value_kl.abs().max(1e-3 * epsilon)
 }
 
 fn relative(potential: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
@@ -172,7 +267,7 @@ pub enum Kernels {
     /// The exact kernel of the cost.
     Exact,
     /// One feature map for all terms: the divergence of a positive-definite kernel, never negative
-    /// beyond rounding.
+    /// beyond rounding (but for Nystrom, whose features are signed).
     Shared,
     /// An approximation for each term, with an error bound each: see [`Divergence::bound`].
     PerTerm,
@@ -195,9 +290,21 @@ impl Divergence {
         Some(self.cross.bound? + 0.5 * self.self_x.bound? + 0.5 * self.self_y.bound?)
     }
 
-    /// The same for random anchors that were chosen automatically: an estimate, and no bound.
-    pub fn estimate(&self) -> Option<f64> {
-        Some(self.cross.estimate? + 0.5 * self.self_x.estimate? + 0.5 * self.self_y.estimate?)
+    /// Where the divergence of the exact kernel is, if that is known of the terms.
+    pub fn interval(&self) -> Option<Interval> {
+        let [cross, x, y] = self.terms().map(|t| t.interval.map(|i| i.shifted(-t.certified())));
+        let (cross, x, y) = (cross?, x?, y?);
+        Some(Interval {
+            low: self.value + cross.low - 0.5 * (x.high + y.high),
+            high: self.value + cross.high - 0.5 * (x.low + y.low),
+            kind: cross.kind.max(x.kind).max(y.kind),
+        })
+    }
+
+    /// The best estimate of it from samples of the plans, where there are such.
+    pub fn corrected(&self) -> Option<f64> {
+        let [cross, x, y] = self.terms().map(|t| Some(t.corrected? - t.certified()));
+        Some(self.value + cross? - 0.5 * (x? + y?))
     }
 
     /// Whether all three terms converged.

@@ -12,7 +12,7 @@ use crate::error::{Cloud, Result};
 use crate::features::{self, FeatureMap, Gaussian, lattice_map};
 use crate::frame::Frame;
 use crate::gauge::{Gauge, Placed, second_moments};
-use crate::kernel::log_sum;
+use crate::kernel::{Factors, log_sum};
 use crate::linalg;
 use crate::measure::{Measure, Points};
 use crate::sinkhorn::Term;
@@ -42,6 +42,8 @@ pub(crate) enum Placement {
     Exact,
     Map(Arc<dyn FeatureMap>),
     Lattice(Lattice),
+    /// Signed features, stored: the same for all terms.
+    Nystrom(Arc<Factors>),
 }
 
 #[derive(Debug)]

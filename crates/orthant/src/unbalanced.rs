@@ -45,7 +45,17 @@
 //! by `exp(t l)`, `t = eps / R`, `R = rho_x + rho_y + eps`; and the derivative of the value by `l` is `-eps M`, so
 //! that the value falls by `R M (exp(t l) - 1)`. The dual is monotone in `K`. Hence, if `|K_theta / K - 1| <= delta`
 //! everywhere, `|U - U_theta| <= R M_theta (exp(t l) - 1)` with `l = -log(1 - delta)`, which is `eps l` in the limit
-//! of the balanced problem: [`Dual::bound`].
+//! of the balanced problem: [`Dual::bound`]. The value itself is `R (M_0 - M)` with a constant `M_0`, so that `M` only
+//! falls on the way to convergence, and the bound holds at any time.
+//!
+//! **Convergence.** With the marginal `p` of a plan and `e = a exp(-phi / rho)`, what it would be at convergence, the
+//! dual value is too low by at most, side by side (Fenchel and Young, or concavity),
+//!
+//! ```text
+//! rho KL(p | e)      or      |p - e|_1 / 2 times the range of prices
+//! ```
+//!
+//! whichever is less: [`Unbalanced::shortfall`]. If a marginal is kept, `e = a` and there is the second only.
 //!
 //! **Divergence.** `S = U(a, b) - (U(a, a) + U(b, b)) / 2 + eps (m_a - m_b)^2 / 2` (Séjourné, Feydy, Vialard, Trouvé &
 //! Peyré, *Sinkhorn divergences for unbalanced optimal transport*, 2019) is positive, and zero only for
@@ -158,13 +168,15 @@ pub(crate) struct Dual {
     pub(crate) value: f64,
     /// Of the plan.
     pub(crate) mass: f64,
+    /// Sum of what the value is a sum of, in size.
+    pub(crate) size: f64,
     epsilon: f64,
     /// `rho_x + rho_y + eps`.
     range: f64,
 }
 
 impl Dual {
-    /// How far the value moves when the logarithms of all entries of the kernel move by at most `log`.
+    /// How far the value falls when the logarithms of all entries of the kernel rise by `log`.
     pub(crate) fn bound(&self, log: f64) -> f64 {
         if self.range.is_finite() {
             self.mass * self.range * (log * self.epsilon / self.range).exp_m1()
@@ -205,13 +217,13 @@ impl Unbalanced {
         let shift_x = (right_x - right_y + ky * right_x) / determinant;
         let shift_y = (right_y - right_x + kx * right_y) / determinant;
         let mass = (la + lb + shift_x + shift_y + log_mass).exp();
-        let value = x.term(f, kx, shift_x, self.epsilon)
-            + y.term(g, ky, shift_y, self.epsilon)
-            + self.epsilon * (x.mass * y.mass - mass);
+        let terms = [x.term(f, kx, shift_x, self.epsilon), y.term(g, ky, shift_y, self.epsilon)];
+        let product = x.mass * y.mass;
         Dual {
             shifts: [shift_x + la, shift_y + lb],
-            value,
+            value: terms[0] + terms[1] + self.epsilon * (product - mass),
             mass,
+            size: terms[0].abs() + terms[1].abs() + self.epsilon * (product + mass),
             epsilon: self.epsilon,
             range: x.rho + y.rho + self.epsilon,
         }
@@ -221,6 +233,30 @@ impl Unbalanced {
     pub(crate) fn transform(&self, s: &[f64]) -> Vec<f64> {
         let side = self.side(1);
         s.iter().zip(&side.logs).map(|(s, w)| w - (1.0 - side.slack) * s).collect()
+    }
+
+    /// At most how far the value is from that of converged potentials, if no prices of these differ by more than
+    /// `ranges` from those that there are.
+    pub(crate) fn shortfall(
+        &self,
+        dual: &Dual,
+        potentials: [&[f64]; 2],
+        marginals: [&[f64]; 2],
+        ranges: [f64; 2],
+    ) -> f64 {
+        let of = |which: usize| {
+            let side = self.side(which);
+            let (k, shift) = (self.epsilon / side.rho, dual.shifts[which] - side.mass.ln());
+            let (mut divergence, mut apart) = (0.0, 0.0);
+            for ((a, h), p) in side.relative(potentials[which]).zip(marginals[which]) {
+                let (log, p) = (side.mass.ln() + a.ln() - k * (h + shift), dual.mass * p);
+                divergence += relative_entropy(p, log);
+                apart += (p - log.exp()).abs();
+            }
+            let by_prices = 0.5 * apart * ranges[which];
+            if side.rho.is_finite() { by_prices.min(side.rho * divergence) } else { by_prices }
+        };
+        of(0) + of(1)
     }
 
     /// Of the weights of the first cloud times those of the second, summed.
@@ -245,6 +281,20 @@ impl Unbalanced {
     /// `tau` of a side: what potentials at points of weight zero are multiplied by.
     pub(crate) fn tau(&self, which: usize) -> f64 {
         1.0 - self.side(which).slack
+    }
+}
+
+/// `p log(p / e) - p + e`, `log` that of `e`, or a little more.
+fn relative_entropy(p: f64, log: f64) -> f64 {
+    let e = log.exp();
+    let x = e / p - 1.0;
+    if p == 0.0 {
+        e
+    } else if x.abs() < 1e-3 {
+        // Where nearly all cancels: p (x - log(1 + x)).
+        p * x * x / (2.0 * (1.0 - x.abs()))
+    } else {
+        p * (p.ln() - log) - p + e
     }
 }
 

@@ -88,12 +88,14 @@ impl Counts {
         for (term, (counts, solution)) in self.0.iter().zip(solutions).enumerate() {
             // Self terms and easy kernels converge in fewer: their window is what there is.
             let last = solution.iterations;
-            assert!(last == LAST || solution.converged() && last > 10, "{name}, {term}: {last}");
+            let enough = if name.starts_with("arc-cosine") { FIRST } else { 10 };
+            let done = solution.converged() && last > enough;
+            assert!(last == LAST || done, "{name}, {term}: {last}");
             assert!(counts[FIRST] > 0, "the counter counts");
             let made = counts[last] - counts[FIRST];
             assert_eq!(made, 0, "{name}, term {term}: allocations in iterations {FIRST} to {last}");
         }
-        if !name.starts_with("arc-cosine") {
+        if !(name.starts_with("arc-cosine") || name.starts_with("nystrom")) {
             assert_eq!(solutions[0].iterations, LAST, "{name}");
         }
     }
@@ -131,11 +133,18 @@ fn iterations_do_not_allocate() {
         ("dense f64", Method::dense(), Precision::F64),
         ("online", Method::online(), Precision::F64),
         ("online features", Method::Online(Cost::Features(gaussian())), Precision::F64),
+        ("nystrom", Method::nystrom(), Precision::F64),
     ];
     for threads in [1, 2] {
         let pool = warm_pool(threads);
         for (name, method, precision) in &cases {
-            let mut options = Options::builder(0.05)
+            let epsilon = match *name {
+                "arc-cosine" => 0.05,
+                // Smaller ones end with products that are not positive.
+                "nystrom" => 2.0,
+                _ => 0.01,
+            };
+            let mut options = Options::builder(epsilon)
                 .method(method.clone())
                 .precision(*precision)
                 .tolerance(if *precision == Precision::F32 { 1e-6 } else { 1e-13 });

@@ -8,8 +8,8 @@ use common::{figure_1, relative};
 use orthant::design::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{
-    Anchors, Cost, CostMatrix, Error, Features, Measure, Method, Options, Points, Precision,
-    Result, Solution, Solver, divergence, mean_squared_distance, rot,
+    Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Options, Points,
+    Precision, Result, Solution, Solver, divergence, mean_squared_distance, rot,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -111,6 +111,8 @@ fn method() -> impl Strategy<Value = Method<'static>> {
         Just(Method::online()),
         features().prop_map(|f| Method::Dense(Cost::Features(f))),
         features().prop_map(|f| Method::Online(Cost::Features(f))),
+        Just(Method::nystrom()),
+        Just(Method::Nystrom(Landmarks::Uniform)),
     ]
 }
 
@@ -414,7 +416,9 @@ fn epsilons_say_what_is_wrong() {
     let mu = line(&[-1.0, 1.0]);
     let message = "epsilon = 1e-12 is too small for clouds of radius 1e0: double precision cannot \
                    resolve exponents of 1.0e12; use epsilon of at least 1.0e-9";
-    for method in [Method::Auto, Method::dense(), Method::online(), Method::paper()] {
+    for method in
+        [Method::Auto, Method::dense(), Method::online(), Method::paper(), Method::nystrom()]
+    {
         says(rot(&mu, &mu, &with(1e-12, method.clone())), message);
         says(divergence(&mu, &mu, &with(1e-12, method)), message);
     }
@@ -433,7 +437,7 @@ fn clouds_that_are_too_wide_say_so() {
     let wide = line(&[-1e160, 1e160]);
     let message = "the clouds extend over 1e160: their squared distances overflow; divide the \
                    coordinates by a constant";
-    for method in [Method::Auto, Method::dense(), Method::paper()] {
+    for method in [Method::Auto, Method::dense(), Method::paper(), Method::nystrom()] {
         says(rot(&wide, &wide, &with(1.0, method)), message);
     }
     says(mean_squared_distance(&wide, &wide), message);
@@ -451,6 +455,7 @@ fn clouds_of_different_dimensions_say_so() {
         Method::dense(),
         Method::online(),
         Method::paper(),
+        Method::nystrom(),
         Method::Factored(arc_cosine),
         Method::Factored(Features::Linear),
     ] {
@@ -706,7 +711,7 @@ fn duplicates_share_the_weight_of_one_point_whatever_the_method() {
 #[test]
 fn swapping_clouds_of_different_sizes_swaps_the_potentials() {
     let (mu, nu) = figure_1(23, 41, 5);
-    for method in [Method::Auto, Method::dense(), Method::paper()] {
+    for method in [Method::Auto, Method::dense(), Method::paper(), Method::nystrom()] {
         let o = Options::builder(0.3).method(method).rank(70).tolerance(1e-12).build().unwrap();
         let (s, t) = (rot(&mu, &nu, &o).unwrap(), rot(&nu, &mu, &o).unwrap());
         assert!(relative(s.value, t.value) < 1e-11);
@@ -727,7 +732,7 @@ fn a_far_point_of_weight_zero_does_no_harm() {
     let nu = line(&[0.0, 1.0]);
     for far in [1e3, 1e10, 1e100, 1e200, 1e308] {
         let mu = Measure::weighted(points(&[0.0, 1.0, far], 1).unwrap(), &[1.0, 1.0, 0.0]).unwrap();
-        for method in [Method::online(), Method::dense(), Method::paper()] {
+        for method in [Method::online(), Method::dense(), Method::paper(), Method::nystrom()] {
             match rot(&mu, &nu, &with(1.0, method.clone())) {
                 Ok(s) => {
                     finite_any(&s);

@@ -150,6 +150,7 @@ fn dense_online_and_explicit_features_agree() {
                 .max_iterations(if scale < 1e-2 { 300 } else { 20_000 })
                 // Not all converge: they must start alike.
                 .gauge(false)
+                .algorithm(orthant::Algorithm::Plain)
                 .build()
                 .unwrap();
             rot(&mu, &nu, &o).unwrap()

@@ -4,8 +4,8 @@ mod common;
 
 use common::normal;
 use orthant::{
-    Anchors, Cost, Divergence, Features, Measure, Method, Options, Points, Precision, Solution,
-    divergence, rot,
+    Anchors, Cost, Divergence, Features, Landmarks, Measure, Method, Options, Points, Precision,
+    Solution, divergence, rot,
 };
 use rayon::ThreadPoolBuilder;
 
@@ -116,5 +116,12 @@ fn arc_cosine() {
     let features = Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 };
     for (precision, name) in [(Precision::F32, "f32"), (Precision::F64, "f64")] {
         check(name, 0.5, 40, &Method::Factored(features.clone()), precision);
+    }
+}
+
+#[test]
+fn nystrom() {
+    for (name, landmarks) in [("leverage", Landmarks::Leverage), ("uniform", Landmarks::Uniform)] {
+        check(name, 8.0, 130, &Method::Nystrom(landmarks), Precision::F64);
     }
 }

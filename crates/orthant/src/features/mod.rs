@@ -9,6 +9,7 @@ mod explicit;
 mod gaussian;
 mod lattice;
 mod linear;
+mod nystrom;
 
 pub(crate) use affine::{Affine, SquaredEuclidean};
 pub use arc_cosine::ArcCosine;
@@ -16,6 +17,7 @@ pub use explicit::FeatureMatrix;
 pub use gaussian::Gaussian;
 pub(crate) use lattice::lattice_map;
 pub use linear::Linear;
+pub(crate) use nystrom::{Basis, Spectrum};
 
 use crate::error::{Error, Result};
 use crate::kernel::LogRows;

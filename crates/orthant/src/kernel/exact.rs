@@ -88,6 +88,14 @@ impl<S: Side> Kernel for Exact<S> {
         Ok(error)
     }
 
+    fn messages(&mut self) -> (&mut [f64], &[f64]) {
+        (&mut self.g, &self.message)
+    }
+
+    fn go_back(&mut self, z: &[f64]) {
+        self.g.copy_from_slice(z);
+    }
+
     fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
         self.x.potential(f);
         g.copy_from_slice(&self.g);

@@ -95,6 +95,19 @@ impl<S: Side> Kernel for Factored<S> {
         self.y.update(&self.y_message, b, &mut self.z_message).map_err(of_second)
     }
 
+    fn messages(&mut self) -> (&mut [f64], &[f64]) {
+        (&mut self.z_message, &self.y_message)
+    }
+
+    fn go_back(&mut self, z: &[f64]) {
+        self.z_message.copy_from_slice(z);
+        if self.x.needs_rebuild(z) {
+            // What it lacks is not in the present `v`. If it lacks too much, that is seen again at once.
+            self.x.note_absent(z);
+            let _ = self.x.rebuild(z);
+        }
+    }
+
     fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
         self.x.potential(f);
         self.y.potential(g);

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::target::{Step, Tally};
 use super::{Local, LogRows, Partition, Reduce};
+use crate::mixture::Waiting;
 use crate::simd::{self, ColumnSums, Float};
 
 /// Column sums below this may miss terms that were flushed to zero.
@@ -150,6 +151,46 @@ impl LogPass {
         for ((out, sum), top) in out.iter_mut().zip(&self.total).zip(&self.top) {
             *out = if *top > f64::NEG_INFINITY { top + sum.ln() } else { *top };
         }
+    }
+
+    /// After [`LogPass::column_sums`]: for each chunk, its part of every column, relative to the largest entry of the
+    /// column; and the length of a row of them.
+    pub(crate) fn chunk_sums(&self) -> (&[f64], usize) {
+        (&self.sums, self.stride)
+    }
+
+    /// After [`LogPass::column_sums`] of the same `f`: finds the rows at which sums along columns reach what draws
+    /// wait for, which are sorted, a list a chunk.
+    pub(crate) fn find(&mut self, source: &dyn LogRows, f: &[f64], waiting: &mut [Vec<Waiting>]) {
+        let (stride, top) = (self.stride, self.top.clone());
+        let shares = (f.par_chunks(self.partition.chunk()), waiting.par_iter_mut());
+        // The draws that are still open, as ranges: one for each feature, with the sum so far.
+        let shares = shares.into_par_iter().map(|(f, waiting)| {
+            let mut open: Vec<(Range<usize>, f64)> = Vec::new();
+            for (at, w) in waiting.iter().enumerate() {
+                match open.last_mut() {
+                    Some((range, _)) if waiting[range.start].feature == w.feature => {
+                        range.end = at + 1;
+                    }
+                    _ => open.push((at..at + 1, 0.0)),
+                }
+            }
+            (f, waiting, open)
+        });
+        self.run(source, shares, |(f, waiting, open), rows, logs, chunk| {
+            for (j, logs) in rows.zip(logs.chunks_exact(stride)) {
+                for (range, sum) in open.iter_mut().filter(|(range, _)| !range.is_empty()) {
+                    let feature = waiting[range.start].feature;
+                    *sum += (logs[feature] + f[j] - top[feature]).exp();
+                    // At the end of the chunk rounding must not leave any.
+                    let last = j + 1 == f.len();
+                    while range.start < range.end && (last || waiting[range.start].left <= *sum) {
+                        waiting[range.start].column = chunk.first + j;
+                        range.start += 1;
+                    }
+                }
+            }
+        });
     }
 
     /// `out_i = log sum_k exp(L_ik + z_k)`; `z` padded.

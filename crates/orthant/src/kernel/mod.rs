@@ -20,6 +20,7 @@ mod cells;
 mod exact;
 mod factored;
 mod logs;
+mod nystrom;
 mod partition;
 mod recomputed;
 mod rows;
@@ -31,6 +32,7 @@ pub(crate) use cells::Cells;
 pub(crate) use exact::{Exact, ExactSelf};
 pub(crate) use factored::{Factored, FactoredSelf, Moments};
 pub(crate) use logs::LogPass;
+pub(crate) use nystrom::{Factors, PlanSide};
 pub(crate) use partition::{Local, Partition, Reduce};
 pub(crate) use recomputed::Recomputed;
 pub use rows::CostMatrix;
@@ -231,6 +233,16 @@ pub(crate) trait Kernel: Send {
     fn refresh(&mut self, _a: Target<'_>, _b: Target<'_>) -> Result<f64> {
         Ok(0.0)
     }
+
+    /// The message that [`Kernel::update_x`] takes from the second cloud and [`Kernel::update_y`] makes anew, of
+    /// which an iteration is a function, and the one in the other direction. Their sum is the logarithm of the
+    /// mass of the plan, feature by feature. Empty for kernels whose messages are no logarithms.
+    fn messages(&mut self) -> (&mut [f64], &[f64]) {
+        (&mut [], &[])
+    }
+
+    /// Goes back to an earlier message, whatever `v` is now.
+    fn go_back(&mut self, _z: &[f64]) {}
 
     /// Writes `log u` and `log v`.
     fn potentials(&self, f: &mut [f64], g: &mut [f64]);

@@ -40,6 +40,10 @@ use crate::simd::{self, Float};
 const FIRST_REFRESH: usize = 4;
 /// Windows are chosen anew when a message has moved by more than this.
 const DRIFT: f64 = 2.0;
+/// Messages are completed when they have moved by more than this since they were.
+const FORGETFUL: f64 = 10.0;
+/// Where a node has at least this part of its share of the mass.
+const HEAVY: f64 = 1e-3;
 /// Sums of mass below this may have lost terms.
 const LOST: f64 = 1e-280;
 /// Terms of a message below `exp(-FAINT)` of another are left out of it.
@@ -156,6 +160,10 @@ pub(crate) struct Separable<'a, T> {
     /// Where the marginal is relaxed, points can be so faint that nothing is sent to their nodes. These
     /// then keep what was last heard: it matters to no other point, and is refreshed before the end.
     hold: bool,
+    /// The last one that was complete.
+    completed: Vec<f64>,
+    /// What each node had of the mass in the last pass.
+    mass: Vec<f64>,
     /// For each chunk: sums and exponents over all nodes.
     sums: Vec<f64>,
     tops: Vec<f64>,
@@ -662,6 +670,8 @@ impl<'a, T: Float> Separable<'a, T> {
             z: vec![f64::NEG_INFINITY; nodes],
             aimed: Vec::new(),
             hold: false,
+            completed: Vec::new(),
+            mass: vec![0.0; nodes],
             sums: vec![0.0; parts * nodes],
             tops: vec![0.0; parts * nodes],
             total: vec![0.0; nodes],
@@ -693,9 +703,15 @@ impl<'a, T: Float> Separable<'a, T> {
         done
     }
 
-    /// Whether the windows, chosen anew where the message has moved, have no node of it.
+    /// Whether a message has moved far, or the windows, chosen anew where it has moved, have no node of it.
     fn lacks(&mut self, z: &[f64]) -> bool {
-        if self.drift(z) > DRIFT { !self.aim(z) } else { self.blind(z) }
+        // Where there was mass in the last pass: elsewhere windows know little of a message.
+        let heavy = HEAVY / z.len() as f64;
+        let heavy = z.iter().zip(&self.completed).zip(&self.mass).filter(|(_, m)| **m > heavy);
+        if drift(heavy.map(|(pair, _)| pair)) > FORGETFUL {
+            return true;
+        }
+        if drift(z.iter().zip(&self.aimed)) > DRIFT { !self.aim(z) } else { self.blind(z) }
     }
 
     /// Chooses the windows for a message. Returns whether every cell has a node with a message.
@@ -750,20 +766,6 @@ impl<'a, T: Float> Separable<'a, T> {
         alive
     }
 
-    /// How far a message is from the one that the windows were chosen for, up to a constant.
-    fn drift(&self, z: &[f64]) -> f64 {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for (z, aimed) in z.iter().zip(&self.aimed) {
-            let moved = z - aimed;
-            // Minus infinity is no message; the difference of two is NaN.
-            if moved.is_finite() {
-                low = low.min(moved);
-                high = high.max(moved);
-            }
-        }
-        high - low
-    }
-
     /// Whether some window has no node with a message.
     fn blind(&self, z: &[f64]) -> bool {
         let geometry = Geometry::new(self.lattice);
@@ -816,11 +818,11 @@ impl<'a, T: Float> Separable<'a, T> {
 
     /// Adds the sums of all chunks and turns them into a message.
     fn send(&mut self, y: &mut [f64]) -> Result<()> {
-        Local.sum(&self.sums, &mut self.total);
-        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(&self.z) {
+        Local.sum(&self.sums, &mut self.mass);
+        for ((y, sum), z) in y.iter_mut().zip(&self.mass).zip(&self.z) {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
         }
-        if let Some(sum) = self.total.iter().find(|s| !s.is_finite()) {
+        if let Some(sum) = self.mass.iter().find(|s| !s.is_finite()) {
             let sum = *sum;
             return Err(self.breakdown(sum));
         }
@@ -890,7 +892,7 @@ impl<'a, T: Float> Separable<'a, T> {
 
     /// [`Side::log_apply`] of a message without gaps.
     fn apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
-        if (self.aimed.is_empty() || self.drift(z) > DRIFT) && !self.aim(z) {
+        if (self.aimed.is_empty() || drift(z.iter().zip(&self.aimed)) > DRIFT) && !self.aim(z) {
             return Err(self.breakdown(0.0));
         }
         let geometry = Geometry::new(self.lattice);
@@ -1014,6 +1016,20 @@ impl<'a, T: Float> Separable<'a, T> {
             }
         }
     }
+}
+
+/// How far a message is from another, up to a constant.
+fn drift<'z>(pairs: impl Iterator<Item = (&'z f64, &'z f64)>) -> f64 {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (z, from) in pairs {
+        let moved = z - from;
+        // Minus infinity is no message; the difference of two is NaN.
+        if moved.is_finite() {
+            low = low.min(moved);
+            high = high.max(moved);
+        }
+    }
+    high - low
 }
 
 /// Largest exponent of a power in single precision.
@@ -1221,6 +1237,8 @@ impl<T: Float> Side for Separable<'_, T> {
         let begun = Instant::now();
         self.refresh = (4 * self.passes).max(FIRST_REFRESH);
         let alive = self.aim(z);
+        self.completed.clear();
+        self.completed.extend_from_slice(z);
         self.builds.count += 1;
         self.builds.time += begun.elapsed();
         if alive { Ok(()) } else { Err(self.breakdown(0.0)) }

@@ -423,43 +423,8 @@ impl<T: Float> ExactSide for Stored<'_, T> {
 
 impl<T: Float> Mixed for Stored<'_, T> {
     fn contract(&mut self, columns: usize, value: &Coordinates<'_>) -> Vec<f64> {
-        const TILE: usize = 8;
-        let logs = self.logs;
-        let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
-        let mut out = vec![0.0; columns * stride];
-        let tile = TILE.min(columns);
-        let mut sums = vec![0.0; self.partition.count() * tile * stride];
-        let mut rows = vec![0.0; self.partition.count() * columns];
-        for (t, out) in out.chunks_mut(tile * stride).enumerate() {
-            let width = out.len() / stride;
-            let sums = &mut sums[..self.partition.count() * out.len()];
-            sums.fill(0.0);
-            (
-                self.features.par_chunks(chunk * stride),
-                self.factors.par_chunks(chunk),
-                sums.par_chunks_mut(out.len()),
-                rows.par_chunks_mut(columns),
-            )
-                .into_par_iter()
-                .enumerate()
-                .with_max_len(1)
-                .for_each(|(c, (features, factors, sums, row))| {
-                    for (i, (feature, factor)) in
-                        features.chunks_exact(stride).zip(factors).enumerate()
-                    {
-                        let factor = if logs { factor.exp() } else { *factor };
-                        value(c * chunk + i, row);
-                        for (x, sums) in row[t * tile..t * tile + width]
-                            .iter()
-                            .zip(sums.chunks_exact_mut(stride))
-                        {
-                            simd::accumulate(feature, factor * x, sums);
-                        }
-                    }
-                });
-            Local.sum(sums, out);
-        }
-        out
+        let factor = |i: usize| if self.logs { self.factors[i].exp() } else { self.factors[i] };
+        contract(&self.features, self.pass.stride(), self.partition, factor, columns, value)
     }
 
     fn reference(&self) -> &[f64] {
@@ -469,4 +434,48 @@ impl<T: Float> Mixed for Stored<'_, T> {
     fn stride(&self) -> usize {
         self.pass.stride()
     }
+}
+
+/// `sum_i factor(i) A_ik value_ic` for every column `k` of the padded rows `A` and every column `c` of
+/// some values: `columns` rows, `stride` apart.
+pub(super) fn contract<T: Float>(
+    features: &[T],
+    stride: usize,
+    partition: Partition,
+    factor: impl Fn(usize) -> f64 + Sync,
+    columns: usize,
+    value: &Coordinates<'_>,
+) -> Vec<f64> {
+    const TILE: usize = 8;
+    let (chunk, chunks) = (partition.chunk(), partition.count());
+    let mut out = vec![0.0; columns * stride];
+    let tile = TILE.min(columns);
+    let mut sums = vec![0.0; chunks * tile * stride];
+    let mut rows = vec![0.0; chunks * columns];
+    for (t, out) in out.chunks_mut(tile * stride).enumerate() {
+        let width = out.len() / stride;
+        let sums = &mut sums[..chunks * out.len()];
+        sums.fill(0.0);
+        (
+            features.par_chunks(chunk * stride),
+            sums.par_chunks_mut(out.len()),
+            rows.par_chunks_mut(columns),
+        )
+            .into_par_iter()
+            .enumerate()
+            .with_max_len(1)
+            .for_each(|(c, (features, sums, row))| {
+                for (i, feature) in features.chunks_exact(stride).enumerate() {
+                    let (i, factor) = (c * chunk + i, factor(c * chunk + i));
+                    value(i, row);
+                    for (x, sums) in
+                        row[t * tile..t * tile + width].iter().zip(sums.chunks_exact_mut(stride))
+                    {
+                        simd::accumulate(feature, factor * x, sums);
+                    }
+                }
+            });
+        Local.sum(sums, out);
+    }
+    out
 }
