@@ -142,7 +142,7 @@ def unbalanced_reference(x, y, a, b, epsilon, rho):
     return linear, plan.sum(), linear + epsilon * kl(plan, np.outer(a, b)) + sum(prices)
 
 
-@pytest.mark.parametrize("method", ["online", "dense", "lattice"])
+@pytest.mark.parametrize("method", ["online", "dense", "lattice", "nystrom"])
 @pytest.mark.parametrize("reach", [(0.5, 0.5), (0.4, 1.5), (3.0, 0.2)])
 def test_unbalanced_rot_is_that_of_pot(tmp_path, method, reach):
     x, y, a, b = clouds(dim=2)
