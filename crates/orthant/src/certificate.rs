@@ -19,6 +19,21 @@
 //! after the means of the columns or of the rows are taken away; and `W` is with both taken away. Means of columns are
 //! `-t_j`, so a bound from columns and half of the variance of `t` over the rows, or the other way round, is the
 //! *corrected* value.
+//!
+//! **Relaxed marginals** ([`crate::unbalanced`]). All of these are then about a constant factor: the value is between
+//! those of the features divided by `exp(low)` and by `exp(high)`, which is known exactly ([`Dual::bound`]), and which
+//! is the same as above for balanced problems. The plan, scaled to its best mass, gives `high = E_P[d]`, its potentials
+//! `-log E_P[exp(-d)]`. With one potential kept and the best other one the dual value has
+//! `sum_j q_j (s_j / s_theta_j)^(1 - tau)` instead of the mass of `q_j = b_j s_theta_j^(1 - tau)`, so that
+//!
+//! ```text
+//! low = -log(E_q[exp((1 - tau) t_j)]) / (1 - tau)
+//! ```
+//!
+//! which is `-E_b[t_j]` for `tau = 1`. To second order only `tau` times the variance of the means is taken away, of
+//! these and of the value.
+//!
+//! [`Dual::bound`]: crate::unbalanced::Dual::bound
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -26,7 +41,7 @@ use rayon::prelude::*;
 
 use crate::features::SquaredEuclidean;
 use crate::frame::Frame;
-use crate::kernel::{LogPass, LogRows, Partition};
+use crate::kernel::{LogPass, LogRows, Partition, Target};
 use crate::measure::Points;
 use crate::mixture::{Mixture, stratified};
 use crate::simd;
@@ -35,11 +50,41 @@ use crate::stage::Pairs;
 /// One of the clouds of a plan.
 pub(crate) struct Half<'a> {
     /// Features of the points.
-    pub(crate) features: &'a dyn LogRows,
-    pub(crate) points: Points<'a>,
-    pub(crate) weights: &'a [f64],
+    features: &'a dyn LogRows,
+    points: Points<'a>,
+    /// The marginal that an update gives: `b`, or `q`.
+    weights: Vec<f64>,
+    /// `log s_theta`.
+    sums: Vec<f64>,
+    /// `1 - tau`, or zero.
+    slack: f64,
     /// `log u`.
-    pub(crate) potential: &'a [f64],
+    potential: &'a [f64],
+}
+
+impl<'a> Half<'a> {
+    /// Of a plan of mass 1 with this marginal.
+    pub(crate) fn new(
+        features: &'a dyn LogRows,
+        points: Points<'a>,
+        target: Target<'_>,
+        potential: &'a [f64],
+        marginal: &[f64],
+    ) -> Self {
+        let sums = |marginal: &[f64]| -> Vec<f64> {
+            marginal.iter().zip(potential).map(|(p, f)| p.ln() - f).collect()
+        };
+        let (weights, sums, slack) = match target.relaxed {
+            None => (target.weights.to_vec(), sums(target.weights), 0.0),
+            Some(relaxed) => {
+                let sums = sums(marginal);
+                let mass = relaxed.log_mass(&sums);
+                let weight = |(i, s): (usize, &f64)| (relaxed.log_marginal(i, *s) - mass).exp();
+                (sums.iter().enumerate().map(weight).collect(), sums, relaxed.slack)
+            }
+        };
+        Half { features, points, weights, sums, slack, potential }
+    }
 }
 
 /// What there is to certify, in coordinates in which the kernel is `exp(-||x - y||^2 / eps)`.
@@ -53,7 +98,8 @@ pub(crate) struct Claim<'a> {
     pub(crate) seed: u64,
 }
 
-/// Bounds on `(W - W_theta) / eps`, and the best estimate of it.
+/// Bounds on `(W - W_theta) / eps`, and the best estimate of it; of relaxed problems on the logarithm of the factor
+/// that does the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) low: f64,
@@ -69,6 +115,14 @@ const PAIRS: [usize; 2] = [2048, 8];
 const POINTS: [usize; 2] = [512, 8192];
 /// Part of the samples that are kept for the points that are farthest out: few, and worst.
 const OUT: usize = 4;
+
+/// Below this, numbers are not bent beyond their rounding.
+const BENT: f64 = 1e-17;
+
+/// `(exp(slack t) - 1) / slack`: its mean is that of `exp(slack t)`, also where `slack` is zero or all but zero.
+fn bent(t: f64, slack: f64) -> f64 {
+    if (slack * t).abs() < BENT { t } else { (slack * t).exp_m1() / slack }
+}
 
 /// A mean and its variance.
 #[derive(Debug, Clone, Copy)]
@@ -101,13 +155,20 @@ impl Mean {
         self.value + SIGMAS * self.variance.sqrt()
     }
 
+    /// `log(1 + slack x) / slack` of the mean of numbers [`bent`] by `slack`.
+    fn unbent(self, slack: f64) -> Self {
+        let x = slack * self.value;
+        let value = if x.abs() < BENT { self.value } else { x.ln_1p() / slack };
+        Mean { value, variance: self.variance / (1.0 + x).powi(2) }
+    }
+
     /// The logarithm, for means of positive numbers.
     fn ln(self) -> Self {
         Mean { value: self.value.ln(), variance: self.variance / self.value.powi(2) }
     }
 }
 
-/// What exact sums show: the mean of `t` and its variance over the points.
+/// What exact sums show: the mean of `t`, and the variance over the points that the marginals take away.
 struct Sums {
     mean: Mean,
     spread: f64,
@@ -141,9 +202,10 @@ impl Strata {
                 axes.map(|c| deviation(c) / (square[c] - mean[c] * mean[c])).sum()
             })
             .collect();
-        let mut far_first: Vec<usize> = (0..count).collect();
-        let far = far.min(count);
-        if far < count {
+        // Relaxed marginals may have points without any mass.
+        let mut far_first: Vec<usize> = (0..count).filter(|&i| weights[i] > 0.0).collect();
+        let far = far.min(far_first.len());
+        if far < far_first.len() {
             far_first.select_nth_unstable_by(far, |i, j| {
                 distance[*j].total_cmp(&distance[*i]).then(i.cmp(j))
             });
@@ -223,7 +285,7 @@ impl Claim<'_> {
         ([upper, Mean { value: top + plain.value, ..plain }], Pairs { pairs, weights })
     }
 
-    /// `t_j` over the second of two clouds.
+    /// `t_j` over the second of two clouds, in the way that its marginal asks for.
     fn exact_sums(
         &self,
         from: &Half<'_>,
@@ -231,14 +293,14 @@ impl Claim<'_> {
         count: usize,
         rng: &mut ChaCha8Rng,
     ) -> Sums {
-        let all = to.weights.len() <= count;
+        let all = to.weights.iter().filter(|w| **w > 0.0).count() <= count;
         // All points of the first part are taken as they are, of the second a sample.
         let far = if all { count } else { count / OUT };
-        let strata = Strata::new(&to.points, to.weights, far);
+        let strata = Strata::new(&to.points, &to.weights, far);
         let mut chosen = strata.far;
         let split = chosen.len();
         if !all {
-            chosen.extend(stratified(&strata.rest, to.weights, count - split, rng));
+            chosen.extend(stratified(&strata.rest, &to.weights, count - split, rng));
         }
         let points = to.points.select(&chosen);
         let exact = SquaredEuclidean::new(self.frame, self.epsilon, points, &from.points);
@@ -248,7 +310,7 @@ impl Claim<'_> {
         let partition = Partition::of_few(chosen.len(), 8);
         LogPass::new(&exact, partition).row_sums(&exact, &potential, &mut sums);
         for (sum, j) in sums.iter_mut().zip(&chosen) {
-            *sum += to.potential[*j] - to.weights[*j].ln();
+            *sum = bent(*sum - to.sums[*j], to.slack);
         }
         let (far, rest) = sums.split_at(split);
         let known: f64 = far.iter().zip(&chosen).map(|(t, j)| to.weights[*j] * t).sum();
@@ -260,6 +322,7 @@ impl Claim<'_> {
         let squares: f64 = rest.iter().map(square).sum();
         let spread_rest =
             if rest.is_empty() { 0.0 } else { (1.0 - strata.share) * squares / rest.len() as f64 };
-        Sums { mean, spread: spread_far + spread_rest }
+        let spread = (1.0 - to.slack) * (spread_far + spread_rest);
+        Sums { mean: mean.unbent(to.slack), spread }
     }
 }

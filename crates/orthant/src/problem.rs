@@ -15,7 +15,7 @@ use crate::gauge::Gauge;
 use crate::kernel::{
     Builds, Cells, CostMatrix, CostRows, Exact, ExactSelf, ExactSide, Factored, FactoredSelf,
     Factors, FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, PlanSide, Recomputed,
-    SelfKernel, Separable, Side, Stored,
+    SelfKernel, Separable, Side, Stored, log_sum,
 };
 use crate::landmarks;
 use crate::measure::{Measure, Points};
@@ -25,6 +25,7 @@ use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
 use crate::stage::{Axes, Pairs, Part, Placement, Stage};
 use crate::thinned;
+use crate::unbalanced::{Dual, Goal, Margin, Unbalanced};
 
 /// The kernel, once the options have met the data.
 #[derive(Debug)]
@@ -208,6 +209,7 @@ impl<'p> Problem<'p> {
         terms: Terms,
     ) -> Result<Self> {
         let begun = Instant::now();
+        check_rho(mu, nu, options, terms)?;
         let setting = Setting { mu, nu, options, terms };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
@@ -537,6 +539,35 @@ impl<'p> Problem<'p> {
         self.moved(term, weights) + self.constant(term)
     }
 
+    /// The marginals of a term, if they are relaxed.
+    fn unbalanced(&self, term: Term) -> Option<Unbalanced> {
+        let Options { epsilon, rho, .. } = *self.options;
+        if !self.options.is_unbalanced() {
+            return None;
+        }
+        let margin = |cloud: Cloud, constant: f64| {
+            let measure = self.measure(cloud);
+            let offsets = self.offsets(term, cloud, Part::Support);
+            let weights = measure.support().weights;
+            Margin::new(weights, measure.mass(), rho[cloud as usize], epsilon, offsets, constant)
+        };
+        let sides = match clouds(term) {
+            [x, y] if x == y => vec![margin(x, 0.0)],
+            // As potentials have it: the constant is the second cloud's.
+            [x, y] => vec![margin(x, 0.0), margin(y, self.constant(term))],
+        };
+        Some(Unbalanced::new(epsilon, sides))
+    }
+
+    /// What a divergence has beside its terms: `eps/2 (m_a - m_b)^2`, if marginals are relaxed.
+    pub(crate) fn mass_term(&self) -> f64 {
+        if self.options.is_unbalanced() {
+            0.5 * self.options.epsilon * (self.mu.mass() - self.nu.mass()).powi(2)
+        } else {
+            0.0
+        }
+    }
+
     pub(crate) fn solve(
         &self,
         term: Term,
@@ -577,6 +608,7 @@ impl<'p> Problem<'p> {
             x,
             y,
             start,
+            unbalanced: self.unbalanced(term),
             run: Run {
                 term,
                 epsilon,
@@ -622,11 +654,11 @@ impl<'p> Problem<'p> {
         let (mu, nu) = (self.measure(x), self.measure(y));
         let (a, b) = (mu.support().weights, nu.support().weights);
         let constant = self.constant(term);
-        let value = value(&outcome, a, b, task.run);
-        let value_kl = value_kl(&outcome, a, b, task.run);
+        let sums = [&outcome.x.sums[..], &outcome.y.sums];
+        let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
         // Of the marginals that the plan has.
-        let transport_cost = transport_cost
-            .map(|cost| cost + self.moved(term, [&outcome.x.sums, &outcome.y.sums]) + constant);
+        let transport_cost =
+            transport_cost.map(|cost| mass * (cost + self.moved(term, sums) + constant));
         let to_user = |cloud: Cloud, part: Part, f: &mut Vec<f64>, constant: f64| {
             for f in f.iter_mut() {
                 *f = epsilon * *f + constant;
@@ -637,23 +669,35 @@ impl<'p> Problem<'p> {
         };
         let [mut outside_x, mut outside_y] = outside;
         let Outcome { mut f, mut g, .. } = outcome;
+        let [shift_x, shift_y] = shifts.map(|shift| epsilon * shift);
+        // -eps tau log K v at points of weight zero: what shifts one potential shifts the sums of the other.
         if self.measure(x).outside().is_some() {
-            to_user(x, Part::Outside, &mut outside_x, 0.0);
+            to_user(x, Part::Outside, &mut outside_x, -shift_y);
+            task.relax(0, &mut outside_x);
         }
         if self.measure(y).outside().is_some() {
-            to_user(y, Part::Outside, &mut outside_y, constant);
+            to_user(y, Part::Outside, &mut outside_y, constant - shift_x);
+            task.relax(1, &mut outside_y);
         }
-        to_user(x, Part::Support, &mut f, 0.0);
-        to_user(y, Part::Support, &mut g, constant);
+        to_user(x, Part::Support, &mut f, shift_x);
+        to_user(y, Part::Support, &mut g, constant + shift_y);
+        let given = |measure: &Measure<'_>| {
+            let mass = if task.unbalanced.is_some() { measure.mass() } else { 1.0 };
+            measure.weights().iter().map(|w| mass * w).collect()
+        };
         Solution {
             value,
             value_kl,
             transport_cost,
+            mass,
             epsilon,
+            rho: [x, y].map(|cloud| self.options.rho[cloud as usize]),
             potential_x: mu.scatter(f, &outside_x),
             potential_y: nu.scatter(g, &outside_y),
             marginal_error_x: outcome.x.error,
             marginal_error_y: outcome.y.error,
+            marginal_gap_x: gaps[0],
+            marginal_gap_y: gaps[1],
             iterations: outcome.iterations,
             stop: outcome.stop,
             rank,
@@ -673,8 +717,8 @@ impl<'p> Problem<'p> {
                 },
                 solve: begun.elapsed().saturating_sub(builds.time),
             },
-            weights_x: mu.weights().to_vec(),
-            weights_y: nu.weights().to_vec(),
+            weights_x: given(mu),
+            weights_y: given(nu),
             pairs,
         }
     }
@@ -682,8 +726,10 @@ impl<'p> Problem<'p> {
     /// Where the value of the exact kernel is, at convergence, as far as that is known; and the best guess.
     fn interval(&self, task: &Task, solved: &Solved) -> (Option<Interval>, Option<f64>) {
         let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
+        let Distance { bound, bounds, rounding } = solved.distance;
         let (a, b) = self.weights(task);
-        let value = value(outcome, a, b, task.run);
+        let dual = task.unbalanced.as_ref().map(|u| (u, u.dual(&outcome.f, &outcome.g, 0.0)));
+        let value = dual.map_or_else(|| value(outcome, a, b, task.run), |(_, dual)| dual.value);
         // A dual value is a lower bound at any time, and that of a plan of other marginals is too low by at most what
         // it takes to move the difference, at the prices of the final potentials. Those at the end of a solve tell
         // these; before, no price differs by more than costs do.
@@ -698,19 +744,24 @@ impl<'p> Problem<'p> {
         } else {
             [self.cost_range(task); 2]
         };
-        let slack = 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]);
-        let rounding = epsilon * solved.distance.rounding + 1e-14 * value.abs();
+        let potentials = [&outcome.f[..], &outcome.g];
+        let marginals = [&outcome.x.sums[..], &outcome.y.sums];
+        let slack = match dual {
+            None => 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]),
+            Some((unbalanced, dual)) => unbalanced.shortfall(&dual, potentials, marginals, ranges),
+        };
+        // What it changes that the logarithms of the kernel fall by a constant.
+        let change = |log: f64| dual.map_or(epsilon * log, |(_, dual)| -dual.bound(-log));
+        let size = dual.map_or(value.abs(), |(_, dual)| dual.size);
+        let rounding = 1e-14 * size - change(-rounding);
         let within = |low: f64, high: f64, kind| Interval {
             low: value + low - rounding,
             high: value + high + slack + rounding,
             kind,
         };
-        let bound = solved.distance.bound.map(|b| within(-b, b, Certainty::Bound));
-        let sampled = solved
-            .distance
-            .bounds
-            .map(|s| within(epsilon * s.low, epsilon * s.high, Certainty::Sampled));
-        let corrected = solved.distance.bounds.map(|s| value + epsilon * s.corrected);
+        let bound = bound.map(|b| within(-b, b, Certainty::Bound));
+        let sampled = bounds.map(|s| within(change(s.low), change(s.high), Certainty::Sampled));
+        let corrected = bounds.map(|s| value + change(s.corrected));
         let interval = match (bound, sampled) {
             _ if self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
             (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
@@ -757,16 +808,16 @@ impl<'p> Problem<'p> {
 
     fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
         let side = |cloud| Stored::<T>::new(self.features(task.term, cloud, Part::Support));
-        let (a, b) = self.weights(task);
+        let goal = self.goal(task);
         let (outcome, mut moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self()
         {
             let mut kernel = FactoredSelf::new(side(task.x));
-            let outcome = task.solve_self(&mut kernel, a, observer)?;
+            let outcome = task.solve_self(&mut kernel, goal, observer)?;
             let builds = SelfKernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         } else {
             let mut kernel = Factored::new(side(task.x), side(task.y));
-            let outcome = task.solve(&mut kernel, a, b, observer)?;
+            let outcome = task.solve(&mut kernel, goal, observer)?;
             let builds = Kernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         };
@@ -798,23 +849,24 @@ impl<'p> Problem<'p> {
         } else {
             (None, Pairs::default())
         };
+        let mut outside = self.extended(task, &outcome);
         let mut outcome = outcome;
         if let (Some(found), true) = (&mut bounds, self.is_centred()) {
-            // A constant factor of the kernel moves potentials and values, and not the plan.
+            // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
             let shift = found.corrected;
-            outcome.f.iter_mut().chain(&mut outcome.g).for_each(|f| *f += 0.5 * shift);
+            let potentials = outcome.f.iter_mut().chain(&mut outcome.g);
+            potentials.chain(outside.iter_mut().flatten()).for_each(|f| *f += 0.5 * shift);
             *found = Bounds { low: found.low - shift, high: found.high - shift, corrected: 0.0 };
         }
         let bound = match self.stage(task.term) {
             Some(Stage { lattice: Some(lattice), .. }) => {
                 // What was dropped on the way to a rank is not known here.
                 let whole = lattice.kept().is_none();
-                whole.then(|| value_bound(self.options.epsilon, lattice.ratio()))
+                whole.then(|| task.bound(&outcome, value_bound(1.0, lattice.ratio())))
             }
             _ => None,
         };
         let rank = self.rank(task.term);
-        let outside = self.extended(task, &outcome);
         let distance = Distance { bound, bounds, rounding: T::ROUNDING };
         Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None, pairs })
     }
@@ -834,13 +886,11 @@ impl<'p> Problem<'p> {
             _ => return Ok((None, Pairs::default())),
         };
         let features = clouds.map(|c| self.features(task.term, c, Part::Support));
-        let (a, b) = self.weights(task);
+        let [a, b] = self.goal(task).targets();
         let [points_x, points_y] = points;
-        let half =
-            |features, points, weights, potential| Half { features, points, weights, potential };
         let claim = Claim {
-            x: half(&*features[0], points_x, a, &outcome.f),
-            y: half(&*features[1], points_y, b, &outcome.g),
+            x: Half::new(&*features[0], points_x, a, &outcome.f, &outcome.x.sums),
+            y: Half::new(&*features[1], points_y, b, &outcome.g, &outcome.y.sums),
             frame: &frame,
             epsilon,
             rows: &outcome.x.sums,
@@ -852,6 +902,12 @@ impl<'p> Problem<'p> {
     /// The weights of the two supports of a task.
     fn weights(&self, task: &Task) -> (&'p [f64], &'p [f64]) {
         (self.measure(task.x).support().weights, self.measure(task.y).support().weights)
+    }
+
+    /// The marginals that the plan of a task should have.
+    fn goal<'t>(&'t self, task: &'t Task) -> Goal<'t> {
+        let (a, b) = self.weights(task);
+        Goal { a, b, unbalanced: task.unbalanced.as_ref() }
     }
 
     /// On a lattice, by its product structure; finer ones until the bound is as asked for.
@@ -870,8 +926,8 @@ impl<'p> Problem<'p> {
             iterations += solved.outcome.iterations;
             builds = builds + solved.builds;
             let outcome = &solved.outcome;
-            let value_kl = value_kl(outcome, a, b, task.run);
-            let wanted = self.options.accuracy * scale(value_kl, epsilon);
+            let Finished { value_kl, mass, .. } = task.finished(outcome, a, b);
+            let wanted = self.options.accuracy * scale(value_kl, epsilon * mass);
             let good = solved.distance.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
             let finest = lattice.ratio() <= T::ROUNDING.max(1e-11);
@@ -887,7 +943,8 @@ impl<'p> Problem<'p> {
                     _ => None,
                 }
             } else {
-                let ratio = (0.5 * auto::ratio_for(wanted, epsilon)).min(0.5 * lattice.ratio());
+                let finer = 0.5 * auto::ratio_for(wanted / mass, epsilon);
+                let ratio = finer.min(0.5 * lattice.ratio());
                 let [low, high] = stage.midpoints(task.x, task.y);
                 let most = most_nodes(a.len() + b.len());
                 Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, most)
@@ -918,6 +975,7 @@ impl<'p> Problem<'p> {
         let cells_x = Cells::new(x, lattice);
         let start = cells_x.sorted(&task.start);
         let sorted_a = cells_x.sorted(a);
+        let unbalanced = task.unbalanced.as_ref();
         let side_x = Separable::<T>::new(x, lattice, &cells_x, cutoff);
         let of_x: &(dyn Fn(usize, &mut [f64]) + Sync) =
             &|i, out| x.copy_coordinates(cells_x.order[i] as usize, 0, out);
@@ -929,24 +987,22 @@ impl<'p> Problem<'p> {
             }
             other => other,
         };
-        let sub = |start| Task { start, ..*task };
+        let sub = |start| Task { start, unbalanced: None, ..*task };
         let (mut outcome, squared, builds);
         let (mut worth, mut dropped) = (None, 0.0);
         let all = lattice.whole();
         // What the nodes that were dropped would change, by one exact half-step with them.
-        let mut with_all = |outcome: &Outcome, cells_y: &Cells, b: &[f64]| -> Result<()> {
+        let mut with_all = |outcome: &Outcome, cells_y: &Cells, goal: Goal<'_>| -> Result<()> {
             if lattice.kept().is_none() {
                 return Ok(());
             }
             let (mut message, mut back) = (vec![0.0; all.nodes()], vec![0.0; all.nodes()]);
-            let mut sums = vec![0.0; b.len()];
+            let mut sums = vec![0.0; goal.b.len()];
             Separable::<f64>::new(x, &all, &cells_x, f64::CUTOFF).message(&outcome.f, &mut message);
             let mut side = Separable::<f64>::new(y, &all, cells_y, f64::CUTOFF);
             side.message(&outcome.g, &mut back);
             side.log_apply(&message, &mut sums)?;
-            for ((s, g), b) in sums.iter().zip(&outcome.g).zip(b) {
-                dropped += b * (g + s - b.ln());
-            }
+            dropped = dropped_value(outcome, &sums, goal, self.options.epsilon);
             for (m, back) in message.iter_mut().zip(back) {
                 *m += back;
             }
@@ -955,11 +1011,13 @@ impl<'p> Problem<'p> {
         };
         if task.is_self() {
             let mut kernel = FactoredSelf::new(side_x);
+            let unbalanced = unbalanced.map(|u| u.sorted([&cells_x; 2]));
+            let goal = Goal { a: &sorted_a, b: &sorted_a, unbalanced: unbalanced.as_ref() };
             outcome = sub(start)
-                .solve_self(&mut kernel, &sorted_a, observer)
+                .solve_self(&mut kernel, goal, observer)
                 .map_err(|e| in_order(e, &cells_x))?;
             squared = kernel.squared_distance(x.dim(), of_x, of_x);
-            with_all(&outcome, &cells_x, &sorted_a)?;
+            with_all(&outcome, &cells_x, goal)?;
             builds = SelfKernel::builds(&kernel);
             outcome.f = cells_x.unsorted(&outcome.f);
             outcome.g.clone_from(&outcome.f);
@@ -970,13 +1028,14 @@ impl<'p> Problem<'p> {
             let sorted_b = cells_y.sorted(b);
             let side_y = Separable::<T>::new(y, lattice, &cells_y, cutoff);
             let mut kernel = Factored::new(side_x, side_y);
-            outcome = sub(start)
-                .solve(&mut kernel, &sorted_a, &sorted_b, observer)
-                .map_err(|e| in_order(e, &cells_y))?;
+            let unbalanced = unbalanced.map(|u| u.sorted([&cells_x, &cells_y]));
+            let goal = Goal { a: &sorted_a, b: &sorted_b, unbalanced: unbalanced.as_ref() };
+            outcome =
+                sub(start).solve(&mut kernel, goal, observer).map_err(|e| in_order(e, &cells_y))?;
             squared = kernel.squared_distance(x.dim(), of_x, &|j, out| {
                 y.copy_coordinates(cells_y.order[j] as usize, 0, out);
             });
-            with_all(&outcome, &cells_y, &sorted_b)?;
+            with_all(&outcome, &cells_y, goal)?;
             builds = Kernel::builds(&kernel);
             outcome.f = cells_x.unsorted(&outcome.f);
             outcome.g = cells_y.unsorted(&outcome.g);
@@ -986,9 +1045,8 @@ impl<'p> Problem<'p> {
         let outside = [(task.x, task.y, &outcome.g), (task.y, task.x, &outcome.f)]
             .map(|(cloud, other, g)| self.extend_on_lattice(stage, lattice, cloud, other, g));
         let [outside_x, outside_y] = outside;
-        let epsilon = self.options.epsilon;
-        let bound = value_bound(epsilon, lattice.ratio())
-            + epsilon * (outcome.left_out + dropped.max(0.0) + T::ROUNDING);
+        let logs = value_bound(1.0, lattice.ratio()) + outcome.left_out + T::ROUNDING;
+        let bound = task.bound(&outcome, logs) + dropped;
         Ok(Solved {
             transport_cost: Some(stage.gauge.to_user(squared / task.mass(&outcome))),
             builds,
@@ -1048,14 +1106,14 @@ impl<'p> Problem<'p> {
         side: S,
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
-        let (a, b) = self.weights(task);
+        let goal = self.goal(task);
         let (outcome, log, builds) = if task.is_self() {
             let mut kernel = ExactSelf::new(side);
-            let outcome = task.solve_self(&mut kernel, a, observer)?;
+            let outcome = task.solve_self(&mut kernel, goal, observer)?;
             (outcome, kernel.expected_log(), SelfKernel::builds(&kernel))
         } else {
             let mut kernel = Exact::new(side);
-            let outcome = task.solve(&mut kernel, a, b, observer)?;
+            let outcome = task.solve(&mut kernel, goal, observer)?;
             (outcome, kernel.expected_log(), Kernel::builds(&kernel))
         };
         let transport_cost = Some(-self.options.epsilon * log / task.mass(&outcome));
@@ -1081,13 +1139,13 @@ impl<'p> Problem<'p> {
     /// With signed features, whose products must turn out positive.
     fn nystrom(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
         let (stage, factors) = self.factors(task.term);
-        let (a, b) = self.weights(task);
+        let goal = self.goal(task);
         let (outcome, builds) = if task.is_self() {
             let mut kernel = factors.own(task.x);
-            (task.solve_self(&mut kernel, a, observer)?, kernel.builds())
+            (task.solve_self(&mut kernel, goal, observer)?, kernel.builds())
         } else {
             let mut kernel = factors.cross();
-            (task.solve(&mut kernel, a, b, observer)?, kernel.builds())
+            (task.solve(&mut kernel, goal, observer)?, kernel.builds())
         };
         let side = |cloud, potential, sums| {
             let points = stage.points(cloud, Part::Support);
@@ -1177,11 +1235,31 @@ fn value_kl(outcome: &Outcome, a: &[f64], b: &[f64], run: Run) -> f64 {
     run.epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + run.offset
 }
 
+/// What the value would lose with a larger kernel of which `log K^T u = sums`, by weak duality: the best
+/// second potential for it has no larger value than the problem.
+fn dropped_value(outcome: &Outcome, sums: &[f64], goal: Goal<'_>, epsilon: f64) -> f64 {
+    let lost = match goal.unbalanced {
+        None => {
+            let parts = sums.iter().zip(&outcome.g).zip(goal.b);
+            epsilon * parts.map(|((s, g), b)| b * (g + s - b.ln())).sum::<f64>()
+        }
+        Some(unbalanced) => {
+            let g = unbalanced.transform(sums);
+            let log_mass = log_sum(g.iter().zip(sums).map(|(g, s)| g + s));
+            let less = unbalanced.dual(&outcome.f, &g, log_mass).value;
+            unbalanced.dual(&outcome.f, &outcome.g, 0.0).value - less
+        }
+    };
+    lost.max(0.0)
+}
+
 /// Numbers beyond the range of double precision are no result.
 fn check_finite(solution: &Solution) -> Result<()> {
     let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
-    let what = if !(solution.value.is_finite() && solution.value_kl.is_finite()) {
+    let what = if !finite(&[solution.value, solution.value_kl]) {
         "the value"
+    } else if !finite(&[solution.mass, solution.marginal_gap_x, solution.marginal_gap_y]) {
+        "the mass of the plan"
     } else if !solution.transport_cost.unwrap_or_default().is_finite() {
         "the transport cost"
     } else if !(finite(&solution.potential_x)
@@ -1206,7 +1284,20 @@ struct Task {
     x: Cloud,
     y: Cloud,
     start: Vec<f64>,
+    /// Where marginals are relaxed.
+    unbalanced: Option<Unbalanced>,
     run: Run,
+}
+
+/// What the potentials of a task say.
+struct Finished {
+    value: f64,
+    value_kl: f64,
+    mass: f64,
+    /// To be added to the logarithms of the potentials.
+    shifts: [f64; 2],
+    /// L1 distances of the marginals from the weights.
+    gaps: [f64; 2],
 }
 
 /// How far the value is from that of the exact kernel.
@@ -1214,7 +1305,7 @@ struct Task {
 struct Distance {
     /// At most this, in units of the cost.
     bound: Option<f64>,
-    /// The same from samples of the plan, in units of epsilon.
+    /// The same from samples of the plan, as logarithms of a constant factor of the kernel.
     bounds: Option<Bounds>,
     /// Of sums in the precision of the kernel.
     rounding: f64,
@@ -1242,27 +1333,88 @@ impl Task {
 
     /// Mass of the plan that the kernel holds: 1 for cross terms, and at convergence.
     fn mass(&self, outcome: &Outcome) -> f64 {
-        if self.is_self() { outcome.x.log_mass.exp() } else { 1.0 }
+        if self.is_self() || self.unbalanced.is_some() { outcome.x.log_mass.exp() } else { 1.0 }
+    }
+
+    fn finished(&self, outcome: &Outcome, a: &[f64], b: &[f64]) -> Finished {
+        let Run { epsilon, offset, .. } = self.run;
+        let Some(unbalanced) = &self.unbalanced else {
+            return Finished {
+                value: epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset,
+                value_kl: value_kl(outcome, a, b, self.run),
+                mass: 1.0,
+                shifts: [0.0; 2],
+                gaps: [outcome.x.error, outcome.y.error],
+            };
+        };
+        let Dual { value, mass, shifts, .. } = unbalanced.dual(&outcome.f, &outcome.g, 0.0);
+        let sums = [&outcome.x.sums, &outcome.y.sums];
+        // eps sum P log P instead of eps KL(P | a b^T).
+        let logs: f64 = [0, 1].map(|side| unbalanced.log_weights(side, sums[side])).iter().sum();
+        Finished {
+            value: value + epsilon * (mass * (logs + 1.0) - unbalanced.mass_product()),
+            value_kl: value,
+            mass,
+            shifts,
+            gaps: [0, 1].map(|side| unbalanced.gap(side, sums[side], mass)),
+        }
+    }
+
+    /// How far the value moves when the logarithms of all entries of the kernel move by at most `logs`.
+    fn bound(&self, outcome: &Outcome, logs: f64) -> f64 {
+        match &self.unbalanced {
+            None => self.run.epsilon * logs,
+            Some(unbalanced) => unbalanced.dual(&outcome.f, &outcome.g, 0.0).bound(logs),
+        }
+    }
+
+    /// Turns `-eps log K v` into the potential of a relaxed marginal, where the weight is zero.
+    fn relax(&self, side: usize, potential: &mut [f64]) {
+        if let Some(unbalanced) = &self.unbalanced {
+            let tau = unbalanced.tau(side);
+            for p in potential {
+                *p *= tau;
+            }
+        }
     }
 
     fn solve(
         &self,
         kernel: &mut dyn Kernel,
-        a: &[f64],
-        b: &[f64],
+        goal: Goal<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
-        sinkhorn::solve(kernel, a, b, &self.start, self.run, observer)
+        sinkhorn::solve(kernel, goal, &self.start, self.run, observer)
     }
 
     fn solve_self(
         &self,
         kernel: &mut dyn SelfKernel,
-        a: &[f64],
+        goal: Goal<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
-        sinkhorn::solve_self(kernel, a, &self.start, self.run, observer)
+        sinkhorn::solve_self(kernel, goal, &self.start, self.run, observer)
     }
+}
+
+/// Whether relaxed marginals go with the clouds and the terms.
+fn check_rho(
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    terms: Terms,
+) -> Result<()> {
+    let [x, y] = options.rho;
+    if terms == Terms::All && x != y {
+        return Err(Error::UnequalRho { x, y });
+    }
+    let masses = [mu.mass(), nu.mass()];
+    let largest = masses[0].max(masses[1]);
+    let product = if terms == Terms::All { largest * largest } else { masses[0] * masses[1] };
+    if options.is_unbalanced() && !product.is_finite() {
+        return Err(Error::Masses { x: masses[0], y: masses[1] });
+    }
+    Ok(())
 }
 
 /// Refuses to store so many numbers, if that is more than is allowed.
@@ -1414,13 +1566,12 @@ fn furnish<'p>(
         }
         Pick::Adaptive { rank } => {
             let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
-            let midpoints = match plans {
-                Some(plans) => stage.midpoints_of(plans),
-                None => {
-                    let list: Vec<[Cloud; 2]> = terms.list().iter().map(|t| clouds(*t)).collect();
-                    let weights = [mu, nu].map(|m| m.support().weights);
-                    stage.likely_midpoints(&list, weights, options.seed)
-                }
+            let midpoints = if let Some(plans) = plans {
+                stage.midpoints_of(plans)
+            } else {
+                let list: Vec<[Cloud; 2]> = terms.list().iter().map(|t| clouds(*t)).collect();
+                let weights = [mu, nu].map(|m| m.support().weights);
+                stage.likely_midpoints(&list, weights, options.seed)
             };
             let map: Arc<dyn FeatureMap> = Arc::new(stage.adaptive(&midpoints, rank, options.seed));
             for stage in stages.iter_mut().flatten() {

@@ -120,7 +120,8 @@ impl<'s, 'o> Solver<'s, 'o> {
             }
         }
         // The entropies of the weights cancel; the KL form has fewer digits to lose.
-        let value = cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl;
+        let value =
+            cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + problem.mass_term();
         if !value.is_finite() {
             return Err(Error::Overflow { what: "the divergence" });
         }

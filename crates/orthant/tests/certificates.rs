@@ -131,6 +131,23 @@ fn divergences_add_up_the_intervals_of_their_terms() {
     assert_eq!(exact.interval().unwrap().kind, Certainty::Exact);
 }
 
+#[test]
+fn corrected_potentials_are_corrected_at_points_of_weight_zero_too() {
+    let [mut x, y] = Shape::Gaussian.pair(1200, 1100, 6, 6);
+    x.extend_from_within(..6);
+    let weights: Vec<f64> = (0..=1200).map(|i| f64::from(i < 1200)).collect();
+    let mu = Measure::weighted(Points::new(x, 6).unwrap(), &weights).unwrap();
+    let nu = uniform(y, 6);
+    for rho in [f64::INFINITY, 5.0] {
+        let options = Options::builder(2.0).rho_x(rho).rho_y(rho).accuracy(1e-2);
+        let options = options.allow_exact(false).tolerance(1e-10).build().unwrap();
+        let s = rot(&mu, &nu, &options).unwrap();
+        assert!(s.corrected.is_some(), "{:?}", s.reason);
+        let potential = s.potential_kl_x();
+        assert!((potential[0] - potential[1200]).abs() < 1e-7, "{rho}: {potential:?}");
+    }
+}
+
 /// The rank grows, or the exact kernel ends it, until the promise is kept.
 #[test]
 fn an_accuracy_is_a_promise() {

@@ -77,15 +77,18 @@ impl Clusters {
         let dim = self.dim;
         let parts = &self.parts[..self.parts.len().min(rank)];
         let total: f64 = parts.iter().map(|c| c.share).sum();
+        // One for every cluster, and the rest by their shares.
         let spare = (rank - parts.len()) as f64;
-        let (mut sum, mut given) = (0.0, 0);
+        let (mut sum, mut extra) = (0.0, 0);
         let counts: Vec<usize> = parts
             .iter()
-            .enumerate()
-            .map(|(k, cluster)| {
+            .map(|cluster| {
                 sum += cluster.share;
-                let upto = k + 1 + (spare * sum / total).round() as usize;
-                upto.min(rank) - std::mem::replace(&mut given, upto.min(rank))
+                let before = extra;
+                while extra < rank - parts.len() && extra as f64 + 0.5 < spare * sum / total {
+                    extra += 1;
+                }
+                1 + extra - before
             })
             .collect();
         let mut anchors = Vec::with_capacity(rank * dim);
@@ -283,7 +286,7 @@ mod tests {
             z[0] = [0.0, 6.0, -4.0][i % 3] + [1.0, 0.2, 0.5][i % 3] * z[0];
             z[1] *= [1.0, 0.0, 2.0][i % 3];
         }
-        let weights = (0..900).map(|i| 1.0 + (i % 5) as f64).collect();
+        let weights = (0..900).map(|i| 1.0 + f64::from(i % 5)).collect();
         (points, weights)
     }
 
