@@ -67,6 +67,7 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     orthant rot x.npy y.npy --memory 2G              with matrices of 2 GiB at most\n  \
     orthant rot x.npy y.npy --anchors lattice --rank 500   as well as 500 nodes allow\n  \
     orthant rot x.npy y.npz:samples --anchors sobol --rank 2000 --precision f32\n  \
+    orthant rot x.npy y.npy --anchors adaptive --rank 2000    where the plan needs them\n  \
     orthant rot x.csv y.csv --anchors paper --uncentred    exactly the features of the paper\n  \
     orthant rot x.csv y.csv --method nystrom --no-gauge    and its baseline\n  \
     zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
@@ -74,8 +75,8 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     standard input. JSON: value, value_kl, transport_cost, mass (of the plan: 1 without --reach),\n\
     epsilon, rho_x, rho_y (null without --reach), n, m, dim, method, rank, error_bound (0 if exact,\n\
     null if not known), interval{low,high,kind} of the value (with --reach: of value_kl) of the exact\n\
-    kernel (kind exact, bound or sampled; null if not known), corrected, reason (null if not\n\
-    automatic), converged, stop, iterations, marginal_error_x, marginal_error_y (of the convergence),\n\
+    kernel (kind exact, bound or sampled; null if not known), corrected, polished (iterations\n\
+    of the exact kernel at the end, or null), reason (null if there is none), converged, stop, iterations, marginal_error_x, marginal_error_y (of the convergence),\n\
     marginal_gap_x, marginal_gap_y (L1 distance of the plan's marginals from the weights),\n\
     seconds{read,features,solve,total}.";
 

@@ -73,7 +73,7 @@ fn cloud(n: usize, shift: f64, scale: f64) -> String {
     out
 }
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "value",
     "value_kl",
     "transport_cost",
@@ -89,6 +89,7 @@ const KEYS: [&str; 24] = [
     "error_bound",
     "interval",
     "corrected",
+    "polished",
     "reason",
     "converged",
     "stop",

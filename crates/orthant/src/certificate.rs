@@ -116,6 +116,9 @@ const POINTS: [usize; 2] = [512, 8192];
 /// Part of the samples that are kept for the points that are farthest out: few, and worst.
 const OUT: usize = 4;
 
+/// Bounds that are farther apart, in units of epsilon, say little about what is between.
+const USEFUL: f64 = 1.0;
+
 /// Below this, numbers are not bent beyond their rounding.
 const BENT: f64 = 1e-17;
 
@@ -234,10 +237,11 @@ impl Claim<'_> {
         // A further half-step of each would gain half of the variance that the other has.
         let [by_columns, by_rows] = [&columns, &rows].map(|t| -t.mean.value);
         let corrected = 0.5 * (by_columns + by_rows) + 0.25 * (columns.spread + rows.spread);
-        // Where the second order says nothing, the middle is as far from the truth as can be known.
+        // More than half of the way up that is not to be believed, unless the lower bounds are of no use at all.
         let best_low = by_columns.max(by_rows);
-        let corrected =
-            corrected.max(best_low).min(0.5 * (best_low + upper.value)).max(low).min(high);
+        let width = upper.value - best_low;
+        let most = best_low + if width < USEFUL { 0.5 * width } else { width };
+        let corrected = corrected.max(best_low).min(most).max(low).min(high);
         let all = [low, high, corrected];
         let bounds = Bounds { low: low.min(high), high, corrected };
         (all.iter().all(|b| b.is_finite()).then_some(bounds), pairs)

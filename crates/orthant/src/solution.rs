@@ -276,7 +276,8 @@ pub enum Kernels {
     /// The exact kernel of the cost.
     Exact,
     /// One feature map for all terms: the divergence of a positive-definite kernel, never negative
-    /// beyond rounding (but for Nystrom, whose features are signed).
+    /// beyond rounding. (But for Nystrom, whose features are signed, and for automatic and adaptive anchors,
+    /// whose terms are corrected one by one: there it may be negative within its interval.)
     Shared,
     /// An approximation for each term, with an error bound each: see [`Divergence::bound`].
     PerTerm,

@@ -36,9 +36,13 @@ fn the_exact_value_is_inside() {
                 let exact = exact(&mu, &nu, epsilon);
                 let sobol = Anchors::Random(Draw::Sobol);
                 let iid = Anchors::Random(Draw::Iid);
-                for (anchors, rank) in
-                    [(sobol, 80), (sobol, 600), (iid, 300), (Anchors::Paper { centred: true }, 400)]
-                {
+                for (anchors, rank) in [
+                    (sobol, 80),
+                    (sobol, 600),
+                    (iid, 300),
+                    (Anchors::Paper { centred: true }, 400),
+                    (Anchors::Adaptive, 300),
+                ] {
                     let options = Options::builder(epsilon)
                         .method(gaussian(anchors))
                         .rank(rank)
@@ -58,6 +62,10 @@ fn the_exact_value_is_inside() {
                             exact.value
                         ));
                     }
+                    if anchors == Anchors::Adaptive {
+                        // Corrected already.
+                        continue;
+                    }
                     raw.push((s.value - exact.value).abs());
                     corrected.push((s.corrected.unwrap() - exact.value).abs() / raw[raw.len() - 1]);
                 }
@@ -67,8 +75,8 @@ fn the_exact_value_is_inside() {
     assert!(all >= 200, "{all}");
     assert!(100 * outside.len() <= all, "{} of {all}: {outside:#?}", outside.len());
     corrected.sort_by(f64::total_cmp);
-    // The corrected value is closer.
-    assert!(corrected[corrected.len() / 2] < 0.7, "{}", corrected[corrected.len() / 2]);
+    // The corrected value is closer: 0.49 of the error in the median.
+    assert!(corrected[corrected.len() / 2] < 0.6, "{}", corrected[corrected.len() / 2]);
 }
 
 #[test]
