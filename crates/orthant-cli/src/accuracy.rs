@@ -61,8 +61,10 @@ pub(crate) fn run(quick: bool) -> Result<(), Failure> {
 
 /// Accuracy that both run to.
 const GOAL: f64 = 1e-3;
-/// Ranks of the paper's features, and numbers that may be stored.
+/// The first rank of the paper's features, and how many times that the last, at most.
 const FIRST_RANK: usize = 1_000;
+const GROWTH: [usize; 2] = [4, 16];
+/// Numbers that may be stored.
 const NUMBERS: usize = 700_000_000;
 
 fn races(n: usize) -> Result<(), Failure> {
@@ -115,6 +117,7 @@ fn race(name: &str, [mu, nu]: &[Measure<'_>; 2], epsilon: f64) -> Result<(), Fai
     let ours = ours.expect("solved");
     let points = mu.points().len() + nu.points().len();
     let mut rank = FIRST_RANK;
+    let most = FIRST_RANK * GROWTH[usize::from(points > 8_000)];
     let (paper_rank, paper_error, paper_seconds, paper_iterations) = loop {
         let mut runs = Vec::new();
         for seed in 0..3 {
@@ -128,7 +131,7 @@ fn race(name: &str, [mu, nu]: &[Measure<'_>; 2], epsilon: f64) -> Result<(), Fai
         }
         runs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let fastest = runs.iter().map(|r| r.1).fold(f64::INFINITY, f64::min);
-        if runs[1].0 <= GOAL || 4 * rank * points > NUMBERS {
+        if runs[1].0 <= GOAL || rank >= most || 4 * rank * points > NUMBERS {
             break (rank, runs[1].0, fastest, runs[1].2);
         }
         rank *= 4;
