@@ -12,7 +12,7 @@ use orthant::{
     Used, mean_squared_distance,
 };
 
-use crate::args::{AnchorsName, LandmarksName, MethodName, PrecisionName, Solve, SolverName};
+use crate::args::{AnchorsName, LandmarksName, MethodName, PrecisionName, Rot, Solve, SolverName};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::memory;
@@ -26,10 +26,23 @@ const WIDTH: u16 = 100;
 /// Epsilon, as a part of the mean squared distance, where none is given.
 const DEFAULT_EPSILON: f64 = 0.05;
 
-pub(crate) fn rot(arguments: &Solve) -> Result<ExitCode, Failure> {
-    command(arguments, |options, bar, measures| {
+pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
+    let Rot { solve, pairs, count } = arguments;
+    if let Some(path) = pairs {
+        output::check_writable(path, "--pairs")?;
+        if solve.method == MethodName::Nystrom {
+            return Err(Failure::input(
+                "--pairs are drawn from positive plans, that of nystrom need not be; use another method",
+            ));
+        }
+    }
+    command(solve, |options, bar, measures| {
         let [mu, nu] = measures;
-        let solution = Solver::new(options).observer(bar).rot(mu, nu)?;
+        let plan = Solver::new(options).observer(bar).plan(mu, nu)?;
+        if let Some(path) = pairs {
+            output::write_pairs(path, &plan.sample(*count, solve.seed)?)?;
+        }
+        let solution = plan.into_solution();
         let report = Report::of_solution(&solution, sizes(measures));
         Ok(Answer { report, cross: solution, selves: None })
     })

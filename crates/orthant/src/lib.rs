@@ -65,6 +65,7 @@ mod linalg;
 mod measure;
 mod mixture;
 mod options;
+mod plan;
 mod problem;
 mod rot;
 mod simd;
@@ -80,7 +81,8 @@ pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
 pub use options::{
     Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
 };
-pub use rot::{Solver, divergence, rot};
+pub use plan::{DENSE_LIMIT, Plan};
+pub use rot::{Solver, divergence, plan, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
 
