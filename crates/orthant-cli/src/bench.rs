@@ -337,7 +337,7 @@ fn pairs(quick: bool) -> Result<(), Failure> {
             "threads": rayon::current_num_threads(), "seconds_solve": solve, "seconds_one_pair": few,
             "seconds": many, "ns_per_pair": 1e9 * many / count as f64,
             "ns_per_further_pair": 1e9 * (more - many) / (3 * count) as f64,
-            "marginal_error": plan.solution().marginal_error_x, "peak_bytes": memory::peak(),
+            "marginal_error": plan.solution().marginal_error_x,
         }))?;
     }
     Ok(())

@@ -369,7 +369,9 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::design::Lattice;
     use crate::features::FeatureMatrix;
+    use crate::measure::Points;
 
     /// Draws have the frequencies of the plan, over several chunks of the second cloud.
     #[test]
@@ -411,6 +413,36 @@ mod tests {
             let kernel: f64 = (0..rank).map(|k| entry(1, k) * entry(j, k)).sum();
             assert!((log - kernel.ln()).abs() < 1e-12);
         }
+    }
+
+    /// A draw that waits for more than there is, as by rounding, is found at the last point that there is.
+    #[test]
+    fn draws_beyond_the_sum_are_at_the_last_point() {
+        let n = 700;
+        let late = |half: &mut dyn Conditional, feature: usize| {
+            half.message();
+            let (sums, stride) = half.chunk_sums();
+            let lists = (0..sums.len() / stride).map(|chunk| {
+                let left = sums[chunk * stride + feature] * (1.0 + 1e-9);
+                vec![Waiting { draw: 0, feature, left, place: usize::MAX }]
+            });
+            let mut waiting: Vec<Vec<Waiting>> = lists.collect();
+            half.find(&mut waiting);
+            waiting.iter().map(|list| list[0].place).collect::<Vec<_>>()
+        };
+        let potential: Vec<f64> = (0..n).map(|i| f64::from(i).sin()).collect();
+        let values: Vec<f64> = (0..n).flat_map(|i| [0.5, f64::from(1 + i % 3)]).collect();
+        let xi = FeatureMatrix::new(values, 700, 2).unwrap();
+        let found = late(&mut Listed::new(&xi, &potential), 1);
+        assert_eq!(found, [255, 511, 699]);
+
+        let lattice = Lattice::covering(&[0.0], &[1.0], 0.05, 0.01, 1e4).unwrap();
+        let values: Vec<f64> = (0..n).map(|i| f64::from(i) / f64::from(n - 1)).collect();
+        let points = Points::new(values, 1).unwrap();
+        let cells = Cells::new(&points, &lattice);
+        let side = Separable::new(&points, &lattice, &cells, 40.0);
+        let found = late(&mut OnLattice::new(side, &cells, &potential), lattice.nodes() / 2);
+        assert_eq!(found, [699]);
     }
 
     #[test]

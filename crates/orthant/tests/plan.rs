@@ -128,7 +128,7 @@ fn consistent(what: &str, plan: &Plan<'_>, measures: [&Measure<'_>; 2]) -> Vec<f
     dense
 }
 
-fn builder<'a>(method: Method<'a>) -> orthant::OptionsBuilder<'a> {
+fn builder(method: Method<'_>) -> orthant::OptionsBuilder<'_> {
     Options::builder(EPSILON).method(method).tolerance(1e-9)
 }
 
@@ -168,7 +168,7 @@ fn exact_plans_are_those_of_potentials_and_costs() {
     check("online", Method::online(), both, cost, 1e-11);
     check("dense", Method::dense(), both, cost, 1e-11);
     check("auto", Method::Auto, both, cost, 1e-11);
-    let values: Vec<f64> = (0..31 * 24).map(|k| 3.0 + ((k * 37) % 101) as f64 / 50.0).collect();
+    let values: Vec<f64> = (0..31 * 24).map(|k| 3.0 + f64::from((k * 37) % 101) / 50.0).collect();
     let matrix = CostMatrix::new(values.clone(), 31, 24).unwrap();
     for method in
         [Method::Dense(Cost::Matrix(matrix.clone())), Method::Online(Cost::Matrix(matrix))]
@@ -206,7 +206,7 @@ fn factored_plans_are_those_of_potentials_and_features() {
     let linear = Linear::new(5).unwrap();
     let cost = feature_cost([&linear, &linear], [&one, &two]);
     check("linear", Method::Factored(Features::Linear), [&one, &two], cost, 1e-11);
-    let pair = Features::Pair(Arc::new(Linear::new(5).unwrap()), Arc::new(linear.clone()));
+    let pair = Features::Pair(Arc::new(Linear::new(5).unwrap()), Arc::new(linear));
     let cost = feature_cost([&linear, &linear], [&one, &two]);
     check("pair", Method::Factored(pair), [&one, &two], cost, 1e-11);
     let map = Gaussian::paper(&mu, &nu, EPSILON, 40, 0, true).unwrap();
@@ -352,13 +352,13 @@ fn assert_samples(what: &str, plan: &Plan<'_>, count: usize) {
 #[test]
 fn samples_are_those_of_the_plan() {
     let (mu, nu) = clouds(41, 33, 2);
-    let xi: Vec<f64> = (0..41 * 5).map(|k| 0.1 + ((k * 13) % 17) as f64).collect();
-    let zeta: Vec<f64> = (0..33 * 5).map(|k| 0.1 + ((k * 5) % 19) as f64).collect();
+    let xi: Vec<f64> = (0..41 * 5).map(|k| 0.1 + f64::from((k * 13) % 17)).collect();
+    let zeta: Vec<f64> = (0..33 * 5).map(|k| 0.1 + f64::from((k * 5) % 19)).collect();
     let explicit = Features::Explicit(
         FeatureMatrix::new(&xi, 41, 5).unwrap(),
         FeatureMatrix::new(&zeta, 33, 5).unwrap(),
     );
-    let costs: Vec<f64> = (0..41 * 33).map(|k| ((k * 37) % 101) as f64 / 30.0).collect();
+    let costs: Vec<f64> = (0..41 * 33).map(|k| f64::from((k * 37) % 101) / 30.0).collect();
     let matrix = CostMatrix::new(&costs, 41, 33).unwrap();
     for (what, method) in [
         ("online", Method::online()),
