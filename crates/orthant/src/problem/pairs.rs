@@ -9,7 +9,7 @@ use crate::kernel::{Cells, FeatureCost, LogRows, Separable};
 use crate::measure::{Measure, Points};
 use crate::mixture::{self, Listed, OnLattice, Wheel};
 use crate::simd::{self, Float};
-use crate::sinkhorn::{Term, at_iteration};
+use crate::sinkhorn::Term;
 use crate::stage::Placement;
 
 /// The entries of a kernel between two supports.
@@ -176,12 +176,13 @@ impl<'p> Problem<'p> {
             (Storage::Separable, Some(lattice)) => {
                 let stage = self.stage(TERM).expect("lattices are for squared Euclidean costs");
                 let points = |cloud| stage.points(cloud, Part::Support);
-                lattice_sums(lattice, points(cloud), points(other), g)?
+                lattice_sums(lattice, points(cloud), points(other), g)
+                    .map_err(|error| self.in_user_rows(error, Part::Support, [cloud, other]))?
             }
             (Storage::Nystrom, _) => {
                 let (_, factors) = self.factors(TERM);
                 factors.log_sums(cloud, other, g).map_err(|error| {
-                    self.in_user_rows(at_iteration(error, 0), Part::Support, [Cloud::X, Cloud::Y])
+                    self.in_user_rows(error, Part::Support, [Cloud::X, Cloud::Y])
                 })?
             }
             _ => self.log_sums(TERM, cloud, Part::Support, other, g),
