@@ -124,3 +124,41 @@ def test_gaussian_features_approach_the_exact_value(tmp_path):
     coarse, fine = error(100), error(6400)
     assert fine < 0.02
     assert 3 < coarse / fine < 20
+
+
+def unbalanced_reference(x, y, a, b, epsilon, rho):
+    """<P,C>, the mass and the value of POT's unbalanced plan."""
+    cost = ot.dist(x, y)
+    plan = ot.unbalanced.sinkhorn_unbalanced(
+        a, b, cost, epsilon, rho, method="sinkhorn_stabilized", reg_type="kl",
+        numItermax=100_000, stopThr=1e-14,
+    )
+
+    def kl(p, q):
+        return np.sum(p * np.log(p / q) - p + q)
+
+    linear = np.sum(plan * cost)
+    prices = [r * kl(p, w) for r, p, w in zip(rho, [plan.sum(1), plan.sum(0)], [a, b])]
+    return linear, plan.sum(), linear + epsilon * kl(plan, np.outer(a, b)) + sum(prices)
+
+
+@pytest.mark.parametrize("method", ["online", "dense", "lattice", "nystrom"])
+@pytest.mark.parametrize("reach", [(0.5, 0.5), (0.4, 1.5), (3.0, 0.2)])
+def test_unbalanced_rot_is_that_of_pot(tmp_path, method, reach):
+    x, y, a, b = clouds(dim=2)
+    a, b = a / 100, b / 300
+    np.savez(tmp_path / "x.npz", points=x, weights=a)
+    np.savez(tmp_path / "y.npz", points=y, weights=b)
+    epsilon = 0.4
+    result = orthant(
+        "rot", f"{tmp_path}/x.npz:points", f"{tmp_path}/y.npz:points", "--weights", "weights",
+        "--eps", epsilon, "--tol", 1e-11, "--method", method,
+        "--reach-x", reach[0], "--reach-y", reach[1],
+        *(["--accuracy", 1e-9] if method == "lattice" else []),
+    )
+    rho = [2 * r**2 for r in reach]
+    linear, mass, value = unbalanced_reference(x, y, a, b, epsilon, rho)
+    assert [result["rho_x"], result["rho_y"]] == pytest.approx(rho)
+    assert result["transport_cost"] == pytest.approx(linear, rel=1e-7)
+    assert result["mass"] == pytest.approx(mass, rel=1e-7)
+    assert result["value_kl"] == pytest.approx(value, rel=1e-7)

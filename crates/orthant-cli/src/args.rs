@@ -63,19 +63,22 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     orthant rot x.csv y.csv                          epsilon from the data, method by accuracy\n  \
     orthant rot x.csv y.csv --accuracy 1e-6          to a millionth of value_kl\n  \
     orthant rot x.csv y.csv --eps 0.1 --columns lon,lat --weights population\n  \
+    orthant rot x.csv y.csv --weights count --reach 0.5    unbalanced: mass moves about 0.5 at most\n  \
     orthant rot x.npy y.npy --memory 2G              with matrices of 2 GiB at most\n  \
     orthant rot x.npy y.npy --anchors lattice --rank 500   as well as 500 nodes allow\n  \
     orthant rot x.npy y.npz:samples --anchors sobol --rank 2000 --precision f32\n  \
+    orthant rot x.npy y.npy --anchors adaptive --rank 2000    where the plan needs them\n  \
     orthant rot x.csv y.csv --anchors paper --uncentred    exactly the features of the paper\n  \
     orthant rot x.csv y.csv --method nystrom --no-gauge    and its baseline\n  \
     orthant rot x.csv y.csv --pairs pairs.csv --count 10000   what goes where: coupled points\n  \
     zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
     Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
-    standard input. JSON: value, value_kl, transport_cost, epsilon, n, m, dim, method, rank,\n\
-    error_bound (0 if exact, null if not known), interval{low,high,kind} of the\n\
-    value of the exact kernel (kind exact, bound or sampled; null if not known), corrected, reason\n\
-    (null if not automatic),\n\
-    converged, stop, iterations, marginal_error_x, marginal_error_y,\n\
+    standard input. JSON: value, value_kl, transport_cost, mass (of the plan: 1 without --reach),\n\
+    epsilon, rho_x, rho_y (null without --reach), n, m, dim, method, rank, error_bound (0 if exact,\n\
+    null if not known), interval{low,high,kind} of the value (with --reach: of value_kl) of the exact\n\
+    kernel (kind exact, bound or sampled; null if not known), corrected, polished (iterations\n\
+    of the exact kernel at the end, or null), reason (null if there is none), converged, stop, iterations, marginal_error_x, marginal_error_y (of the convergence),\n\
+    marginal_gap_x, marginal_gap_y (L1 distance of the plan's marginals from the weights),\n\
     seconds{read,features,solve,total}.";
 
 const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
@@ -83,11 +86,14 @@ const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
     orthant divergence x.csv y.csv --accuracy 1e-6   its terms to a millionth of their value_kl\n  \
     orthant divergence x.csv y.csv --eps 0.1 --json | jq .value\n  \
     orthant divergence x.csv y.csv --anchors sobol   one kernel for all terms: never negative\n  \
-    orthant divergence x.csv y.csv --method online   exact, in linear memory\n\n\
-    S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2. JSON as for rot, and after reason the key kernels\n\
+    orthant divergence x.csv y.csv --method online   exact, in linear memory\n  \
+    orthant divergence x.csv y.csv --reach 0.5       unbalanced: the clouds may differ in mass\n\n\
+    S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2, with --reach also eps/2 times the square of the\n\
+    difference of the masses. JSON as for rot, and after reason the key kernels\n\
     (exact; shared: one feature map for all terms; per_term: a lattice for each, with a bound each),\n\
     and at the end the terms as cross, self_x, self_y, each an object as of rot; value_kl equals\n\
-    value (the entropies cancel), transport_cost and error_bound are combined like value.";
+    value (the entropies cancel), transport_cost and error_bound are combined like value, mass and\n\
+    marginal_gap_x and _y are those of the cross term.";
 
 /// What `rot` takes.
 #[derive(Debug, Args)]
@@ -140,10 +146,16 @@ pub(crate) struct Solve {
                 [default: 1e-3]"
     )]
     pub(crate) accuracy: Option<f64>,
-    /// Bound the distance from the exact kernel by samples of the plan, for random features of any kind; what
-    /// auto chooses always has such bounds
-    #[arg(long)]
+    #[arg(
+        long,
+        help = "Bound the distance from the exact kernel (of value_kl with --reach) by samples of the \
+                plan, for random features of any kind; what auto chooses always has such bounds"
+    )]
     pub(crate) certify: bool,
+    /// Go on from the potentials that features gave with the exact kernel: its solution in a few iterations of
+    /// quadratic time
+    #[arg(long)]
+    pub(crate) polish: bool,
     /// Largest number of random features that auto may use [default: as many as the memory allows]
     #[arg(long, value_name = "R")]
     pub(crate) max_rank: Option<usize>,
@@ -170,6 +182,9 @@ pub(crate) struct Solve {
     /// 1000) [default: the memory that the system has available]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) unbalanced: Unbalanced,
 
     /// Columns that are coordinates: names or positions from 1, ranges as 2-5
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Reading files")]
@@ -219,6 +234,32 @@ pub(crate) struct Solve {
     #[command(flatten)]
     pub(crate) threads: Threads,
 }
+
+/// How far marginals may differ from the weights.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Unbalanced {
+    #[arg(
+        long,
+        value_name = "R",
+        allow_negative_numbers = true,
+        help_heading = UNBALANCED,
+        help = "Let mass appear or vanish where it would have to move much further than R: the marginals \
+                may differ from the weights at a price of 2 R^2 KL (in units of the cost; GeomLoss's \
+                reach). Weights then count as given, also their sums"
+    )]
+    pub(crate) reach: Option<f64>,
+    /// The same for the first cloud only; the other keeps its weights
+    #[arg(long, value_name = "R", allow_negative_numbers = true, conflicts_with = "reach", help_heading = UNBALANCED)]
+    pub(crate) reach_x: Option<f64>,
+    /// The same for the second cloud
+    #[arg(long, value_name = "R", allow_negative_numbers = true, conflicts_with = "reach", help_heading = UNBALANCED)]
+    pub(crate) reach_y: Option<f64>,
+    /// Divide the weights of each cloud by their sum (as is always done without --reach)
+    #[arg(long, help_heading = UNBALANCED)]
+    pub(crate) normalize: bool,
+}
+
+const UNBALANCED: &str = "Unbalanced transport";
 
 /// How many threads.
 #[derive(Debug, Clone, Copy, Args)]
@@ -274,8 +315,10 @@ pub(crate) enum LandmarksName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AnchorsName {
-    /// Random, from Sobol points: the best of the random ones, any number of coordinates
+    /// Random, from Sobol points: any number of coordinates
     Sobol,
+    /// Around the pairs that the plan couples: for clouds of several pieces, and small epsilon
+    Adaptive,
     /// Random, independent
     Iid,
     /// Random, in orthogonal directions

@@ -47,7 +47,11 @@ impl Clouds {
 
     /// The measures, and how many rows were dropped.
     pub(crate) fn measures(&self, arguments: &Solve) -> Result<[Measure<'_>; 2], Failure> {
-        Ok([measure(&self.x, name(&arguments.x))?, measure(&self.y, name(&arguments.y))?])
+        let measure = |cloud, file| -> Result<_, Failure> {
+            let measure = measure(cloud, name(file))?;
+            Ok(if arguments.unbalanced.normalize { measure.with_mass(1.0)? } else { measure })
+        };
+        Ok([measure(&self.x, &arguments.x)?, measure(&self.y, &arguments.y)?])
     }
 
     /// Rows that were skipped because of missing values, in both files.

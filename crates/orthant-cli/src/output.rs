@@ -15,7 +15,11 @@ pub(crate) struct Report {
     pub(crate) value: f64,
     pub(crate) value_kl: f64,
     pub(crate) transport_cost: Option<f64>,
+    pub(crate) mass: f64,
     pub(crate) epsilon: f64,
+    /// Of relaxed marginals.
+    pub(crate) rho_x: Option<f64>,
+    pub(crate) rho_y: Option<f64>,
     pub(crate) n: usize,
     pub(crate) m: usize,
     pub(crate) dim: usize,
@@ -26,6 +30,7 @@ pub(crate) struct Report {
     /// Where the value of the exact kernel is.
     pub(crate) interval: Option<Ends>,
     pub(crate) corrected: Option<f64>,
+    pub(crate) polished: Option<usize>,
     pub(crate) reason: Option<String>,
     /// Of a divergence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,6 +40,8 @@ pub(crate) struct Report {
     pub(crate) iterations: usize,
     pub(crate) marginal_error_x: f64,
     pub(crate) marginal_error_y: f64,
+    pub(crate) marginal_gap_x: f64,
+    pub(crate) marginal_gap_y: f64,
     pub(crate) seconds: Seconds,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) terms: Option<Box<Terms>>,
@@ -97,14 +104,27 @@ pub(crate) struct Sizes {
 }
 
 impl Report {
+    pub(crate) fn is_unbalanced(&self) -> bool {
+        self.rho_x.is_some() || self.rho_y.is_some()
+    }
+
+    /// What bounds and intervals are about.
+    pub(crate) fn certified(&self) -> f64 {
+        if self.is_unbalanced() { self.value_kl } else { self.value }
+    }
+
     /// Of one term; `read` and `total` are filled in by the command.
     pub(crate) fn of_solution(s: &Solution, sizes: Sizes) -> Self {
         let (features, solve) = (s.times.features.as_secs_f64(), s.times.solve.as_secs_f64());
+        let [rho_x, rho_y] = s.rho.map(|rho| Some(rho).filter(|r| r.is_finite()));
         Report {
             value: s.value,
             value_kl: s.value_kl,
             transport_cost: s.transport_cost,
+            mass: s.mass,
             epsilon: s.epsilon,
+            rho_x,
+            rho_y,
             n: sizes.n,
             m: sizes.m,
             dim: sizes.dim,
@@ -113,6 +133,7 @@ impl Report {
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
             interval: s.interval.map(Ends::of),
             corrected: s.corrected,
+            polished: s.polished,
             reason: s.reason.clone(),
             kernels: None,
             converged: s.converged(),
@@ -120,6 +141,8 @@ impl Report {
             iterations: s.iterations,
             marginal_error_x: s.marginal_error_x,
             marginal_error_y: s.marginal_error_y,
+            marginal_gap_x: s.marginal_gap_x,
+            marginal_gap_y: s.marginal_gap_y,
             seconds: Seconds { read: 0.0, features, solve, total: features + solve },
             terms: None,
         }
@@ -151,6 +174,8 @@ impl Report {
             iterations: all.iter().map(|t| t.iterations).sum(),
             marginal_error_x: worst(|t| t.marginal_error_x),
             marginal_error_y: worst(|t| t.marginal_error_y),
+            marginal_gap_x: cross.marginal_gap_x,
+            marginal_gap_y: cross.marginal_gap_y,
             converged: d.converged(),
             stop: stop.as_str(),
             seconds: Seconds {
@@ -159,7 +184,10 @@ impl Report {
                 solve: sum(|s| s.solve),
                 total: sum(|s| s.total),
             },
+            mass: cross.mass,
             epsilon: cross.epsilon,
+            rho_x: cross.rho_x,
+            rho_y: cross.rho_y,
             method: cross.method,
             rank: cross.rank,
             error_bound: if is_exact(&d.cross) {
@@ -169,6 +197,7 @@ impl Report {
             },
             interval: d.interval().map(Ends::of),
             corrected: d.corrected(),
+            polished: d.terms().iter().filter_map(|t| t.polished).max(),
             reason: cross.reason.clone(),
             kernels: Some(d.kernels.as_str()),
             n,
@@ -270,7 +299,11 @@ pub(crate) fn write_potentials(
         for (c, name) in ["x", "y"].into_iter().enumerate() {
             let potential = if c == 0 { &cross.potential_x } else { &cross.potential_y };
             let own = selves.map(|s| (&s[c].potential_x, s[c].potential_kl_x()));
+            // As they were given, if that matters.
+            let unbalanced = cross.rho.iter().any(|rho| rho.is_finite());
+            let mass = if unbalanced { measures[c].mass() } else { 1.0 };
             for (i, weight) in measures[c].weights().iter().enumerate() {
+                let weight = mass * weight;
                 write!(out, "{name},{},{weight},{},{}", i + 1, potential[i], kl[c][i])?;
                 if let Some((own, own_kl)) = &own {
                     write!(out, ",{},{}", own[i], own_kl[i])?;

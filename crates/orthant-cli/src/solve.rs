@@ -12,7 +12,9 @@ use orthant::{
     Used, mean_squared_distance,
 };
 
-use crate::args::{AnchorsName, LandmarksName, MethodName, PrecisionName, Rot, Solve, SolverName};
+use crate::args::{
+    AnchorsName, LandmarksName, MethodName, PrecisionName, Rot, Solve, SolverName, Unbalanced,
+};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::memory;
@@ -44,7 +46,8 @@ pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
         }
         let solution = plan.into_solution();
         let report = Report::of_solution(&solution, sizes(measures));
-        Ok(Answer { report, cross: solution, selves: None })
+        let masses = [mu.mass(), nu.mass()];
+        Ok(Answer { report, cross: solution, selves: None, masses })
     })
 }
 
@@ -57,6 +60,7 @@ pub(crate) fn divergence(arguments: &Solve) -> Result<ExitCode, Failure> {
             report,
             cross: divergence.cross,
             selves: Some([divergence.self_x, divergence.self_y]),
+            masses: [mu.mass(), nu.mass()],
         })
     })
 }
@@ -66,6 +70,8 @@ struct Answer {
     report: Report,
     cross: Solution,
     selves: Option<[Solution; 2]>,
+    /// Sums of the weights.
+    masses: [f64; 2],
 }
 
 impl Answer {
@@ -192,6 +198,7 @@ fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
         MethodName::Gaussian => {
             Method::Factored(Features::Gaussian(match anchors.unwrap_or(AnchorsName::Sobol) {
                 AnchorsName::Sobol => Anchors::Random(Draw::Sobol),
+                AnchorsName::Adaptive => Anchors::Adaptive,
                 AnchorsName::Iid => Anchors::Random(Draw::Iid),
                 AnchorsName::Orthogonal => Anchors::Random(Draw::Orthogonal),
                 AnchorsName::Lattice => Anchors::Lattice { stored: false },
@@ -229,6 +236,7 @@ fn options(
         .accuracy(accuracy(arguments))
         .seed(arguments.seed)
         .certify(arguments.certify)
+        .polish(arguments.polish)
         .algorithm(match arguments.solver {
             SolverName::Auto => Algorithm::Auto,
             SolverName::Plain => Algorithm::Plain,
@@ -240,6 +248,8 @@ fn options(
             PrecisionName::F32 => Precision::F32,
             PrecisionName::F64 => Precision::F64,
         });
+    let [rho_x, rho_y] = penalties(arguments.unbalanced)?;
+    builder = builder.rho_x(rho_x).rho_y(rho_y);
     if let Some(rank) = arguments.rank {
         builder = builder.rank(rank);
     }
@@ -255,6 +265,30 @@ fn options(
     Ok(builder.build()?)
 }
 
+/// What it costs to change the marginals: `2 reach^2`.
+fn penalties(arguments: Unbalanced) -> Result<[f64; 2], Failure> {
+    let Unbalanced { reach, reach_x, reach_y, normalize } = arguments;
+    let reach =
+        [("--reach", [reach; 2]), ("--reach-x", [reach_x, None]), ("--reach-y", [None, reach_y])];
+    if normalize && reach.iter().all(|(_, reach)| *reach == [None; 2]) {
+        return Err(Failure::input(
+            "--normalize is for unbalanced transport, other weights are always normalised; add --reach",
+        ));
+    }
+    let mut rho = [f64::INFINITY; 2];
+    for (name, reach) in reach {
+        for (rho, reach) in rho.iter_mut().zip(reach) {
+            let Some(reach) = reach else { continue };
+            if reach.is_nan() || reach <= 0.0 {
+                let expected = "a positive distance";
+                return Err(orthant::Error::Option { name, expected, value: reach }.into());
+            }
+            *rho = 2.0 * reach * reach;
+        }
+    }
+    Ok(rho)
+}
+
 fn accuracy(arguments: &Solve) -> f64 {
     arguments.accuracy.unwrap_or(DEFAULT_ACCURACY)
 }
@@ -263,6 +297,7 @@ fn accuracy(arguments: &Solve) -> f64 {
 fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 2]) -> String {
     let Answer { report, cross, .. } = answer;
     let mut rows = values(report, cross.method);
+    rows.extend(mass(report, answer.masses));
     rows.push([
         "method".to_owned(),
         used(arguments, report, cross),
@@ -333,7 +368,24 @@ fn head(arguments: &Solve, epsilon: &Epsilon, report: &Report, dropped: [usize; 
     if let Some(origin) = &epsilon.origin {
         let _ = write!(head, " ({origin})");
     }
+    if report.is_unbalanced() {
+        let rho = |rho: Option<f64>| rho.map_or("infinite".to_owned(), number);
+        let _ = write!(head, "\nrho = {} and {}", rho(report.rho_x), rho(report.rho_y));
+    }
     head
+}
+
+/// The mass of a plan that need not have that of the clouds.
+fn mass(report: &Report, [x, y]: [f64; 2]) -> Option<Row> {
+    let note = format!(
+        "of the plan{}; the clouds have {} and {}, its marginals are {} and {} off",
+        if report.terms.is_some() { " of W(x,y)" } else { "" },
+        number(x),
+        number(y),
+        rough(report.marginal_gap_x, 1),
+        rough(report.marginal_gap_y, 1)
+    );
+    report.is_unbalanced().then(|| ["mass".to_owned(), number(report.mass), note])
 }
 
 /// A row of the answer: name, value, note.
@@ -343,7 +395,11 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
     let row = |name: &str, value: String, note: &str| -> Row {
         [name.to_owned(), value, note.to_owned()]
     };
-    let value = report.interval.map_or_else(|| number(report.value), |i| i.around(report.value));
+    // The interval is about one of them.
+    let values = [report.value, report.value_kl].map(|value| match report.interval {
+        Some(interval) if value == report.certified() => interval.around(value),
+        _ => number(value),
+    });
     let Some(terms) = &report.terms else {
         let cost = match report.transport_cost {
             Some(cost) => row("transport cost", number(cost), "<P,C>"),
@@ -351,13 +407,29 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
                 row("transport cost", "-".to_owned(), "needs all pairs for this kernel: too many")
             }
         };
+        let notes = if report.is_unbalanced() {
+            [
+                "<P,C> + eps sum P log P, and the prices of the marginals",
+                "<P,C> + eps KL(P|ab) + rho_x KL(P1|a) + rho_y KL(P'1|b)",
+            ]
+        } else {
+            [
+                "W = <P,C> + eps sum P log P, as the paper has it",
+                "W + eps (H(a) + H(b)): POT \"KL\", OTT",
+            ]
+        };
         return vec![
-            row("value", value, "W = <P,C> + eps sum P log P, as the paper has it"),
-            row("value_kl", number(report.value_kl), "W + eps (H(a) + H(b)): POT \"KL\", OTT"),
+            row("value", values[0].clone(), notes[0]),
+            row("value_kl", values[1].clone(), notes[1]),
             cost,
         ];
     };
-    let mut rows = vec![row("divergence", value, "W(x,y) - (W(x,x) + W(y,y)) / 2")];
+    let note = if report.is_unbalanced() {
+        "W(x,y) - (W(x,x) + W(y,y)) / 2 + eps/2 (difference of masses)^2"
+    } else {
+        "W(x,y) - (W(x,x) + W(y,y)) / 2"
+    };
+    let mut rows = vec![row("divergence", values[0].clone(), note)];
     for (name, term) in
         [("  W(x,y)", &terms.cross), ("  W(x,x)", &terms.self_x), ("  W(y,y)", &terms.self_y)]
     {
@@ -417,12 +489,11 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
     };
     let sampled = report.interval.filter(|i| i.kind == "sampled");
     if let Some(i) = sampled {
-        let farthest = (i.high - report.value).max(report.value - i.low);
+        let about = report.certified();
+        let farthest = (i.high - about).max(about - i.low);
         let mut note =
             format!("from samples of the plan, three standard errors; {}", part(farthest));
-        if let Some(corrected) =
-            report.corrected.filter(|c| (c - report.value).abs() > 1e-9 * value)
-        {
+        if let Some(corrected) = report.corrected.filter(|c| (c - about).abs() > 1e-9 * value) {
             let _ = write!(note, "; corrected {}", number(corrected));
         }
         return Some(["error".to_owned(), format!("at most {}", rough(farthest, 1)), note]);

@@ -73,11 +73,14 @@ fn cloud(n: usize, shift: f64, scale: f64) -> String {
     out
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 25] = [
     "value",
     "value_kl",
     "transport_cost",
+    "mass",
     "epsilon",
+    "rho_x",
+    "rho_y",
     "n",
     "m",
     "dim",
@@ -86,12 +89,15 @@ const KEYS: [&str; 19] = [
     "error_bound",
     "interval",
     "corrected",
+    "polished",
     "reason",
     "converged",
     "stop",
     "iterations",
     "marginal_error_x",
     "marginal_error_y",
+    "marginal_gap_x",
+    "marginal_gap_y",
     "seconds",
 ];
 
@@ -115,7 +121,7 @@ fn json_has_the_documented_keys() {
 
     let divergence = bench.json("divergence x.csv y.csv --columns a,b --eps 0.1");
     let mut expected = KEYS.to_vec();
-    expected.insert(13, "kernels");
+    expected.insert(16, "kernels");
     expected.extend(["cross", "self_x", "self_y"]);
     assert_eq!(keys(&divergence), expected);
     assert_eq!(divergence["kernels"], "exact");
@@ -547,6 +553,18 @@ fn options_that_do_not_go_together_are_exit_code_2() {
             "rot x.csv y.csv --anchors iid --memory 1000",
             "orthant: storing the feature matrices needs 820.312 KiB of memory, more than the",
         ),
+        ("rot x.csv y.csv --reach 0", "orthant: --reach must be a positive distance, got 0"),
+        ("rot x.csv y.csv --reach-x -1", "orthant: --reach-x must be a positive distance, got -1"),
+        (
+            "rot x.csv y.csv --reach-y nan",
+            "orthant: --reach-y must be a positive distance, got NaN",
+        ),
+        ("rot x.csv y.csv --reach 1e-9", "orthant: rho_x must be at least 1e-10 of epsilon, got"),
+        ("rot x.csv y.csv --normalize", "orthant: --normalize is for unbalanced transport"),
+        (
+            "divergence x.csv y.csv --reach-x 1",
+            "orthant: a divergence needs the same rho (reach) for both marginals, got 2 and inf",
+        ),
         (
             "rot many.csv many.csv --anchors lattice",
             "orthant: a lattice has at most 4 axes, the points have 5: use sobol anchors",
@@ -556,6 +574,7 @@ fn options_that_do_not_go_together_are_exit_code_2() {
         assert!(message.starts_with(start), "{arguments}\n  {message}\n  {start}");
     }
     for (usage, message) in [
+        ("--reach 1 --reach-x 1", "the argument '--reach <R>' cannot be used with '--reach-x <R>'"),
         ("--anchors nope", "invalid value 'nope' for '--anchors"),
         ("--rank many", "invalid value 'many' for '--rank"),
         ("--accuracy high", "invalid value 'high' for '--accuracy"),
@@ -786,6 +805,61 @@ fn the_benchmark_prints_json_lines_with_ratios() {
     assert_eq!(of("pairs").len(), 3);
     assert!(of("pairs").iter().all(|l| l["ns_per_pair"].as_f64().unwrap() > 0.0));
     assert!(of("linear")[0]["exponent"].as_f64().unwrap().is_finite());
+}
+
+#[test]
+fn unbalanced_transport_takes_weights_as_given() {
+    let bench = Bench::new();
+    bench.write("p.csv", "x,w\n0,400\n");
+    bench.write("q.csv", "x,w\n1,300\n");
+    // One entry P: c + eps log(P / ab) + rho log(P / a) + rho log(P / b) = 0, rho = 2 reach^2.
+    let mass = |a: f64, b: f64, reach: f64| {
+        let (epsilon, rho) = (0.5, 2.0 * reach * reach);
+        (((epsilon + rho) * (a * b).ln() - 1.0) / (epsilon + 2.0 * rho)).exp()
+    };
+    let close = |report: &Value, key: &str, exact: f64| {
+        let found = report[key].as_f64().unwrap();
+        assert!((found / exact - 1.0).abs() < 1e-10, "{key}: {found} {exact}");
+    };
+    let problem = "rot p.csv q.csv --weights w --eps 0.5";
+    let report = bench.json(&format!("{problem} --reach 1.5"));
+    let exact = mass(400.0, 300.0, 1.5);
+    close(&report, "mass", exact);
+    close(&report, "transport_cost", exact);
+    close(&report, "rho_x", 4.5);
+    close(&report, "marginal_gap_x", (exact - 400.0).abs());
+    close(&report, "marginal_gap_y", (exact - 300.0).abs());
+    let report = bench.json(&format!("{problem} --reach 1.5 --normalize"));
+    close(&report, "mass", mass(1.0, 1.0, 1.5));
+    let report = bench.json(&format!("{problem} --reach-x 1.5"));
+    close(&report, "mass", 300.0);
+    assert_eq!(report["rho_y"], Value::Null);
+    let report = bench.json(problem);
+    assert_eq!((&report["mass"], &report["rho_x"]), (&1.0.into(), &Value::Null));
+
+    let shown = text(&bench.orthant(&format!("{problem} --reach 1.5")).stdout);
+    assert!(shown.contains("rho = 4.5"), "{shown}");
+    assert!(shown.contains("the clouds have 400"), "{shown}");
+    let same = bench.json("divergence x.csv x.csv --weights w --eps 0.1 --reach 0.3 --tol 1e-12");
+    assert!(
+        same["value"].as_f64().unwrap().abs() < 1e-10 * same["cross"]["value_kl"].as_f64().unwrap()
+    );
+    // Intervals are about value_kl, which is where they are shown.
+    let certified =
+        "rot x.csv y.csv --columns a,b --eps 0.1 --reach 0.3 --anchors sobol --rank 300 --certify";
+    let report = bench.json(certified);
+    let exact = bench.json("rot x.csv y.csv --columns a,b --eps 0.1 --reach 0.3 --method online");
+    let of = |key: &str| report["interval"][key].as_f64().unwrap();
+    let value = exact["value_kl"].as_f64().unwrap();
+    assert!(of("low") < value && value < of("high"), "{report} {exact}");
+    assert_eq!(report["interval"]["kind"], "sampled");
+    let shown = text(&bench.orthant(certified).stdout);
+    let line = |name: &str| shown.lines().find(|l| l.trim_start().starts_with(name)).unwrap();
+    assert!(line("value_kl ").contains(" in ["), "{shown}");
+    assert!(!line("value ").contains(" in ["), "{shown}");
+    bench.json("rot p.csv q.csv --weights w --eps 0.5 --reach 1 --output potentials.csv");
+    let table = std::fs::read_to_string(bench.path("potentials.csv")).unwrap();
+    assert!(table.lines().nth(1).unwrap().starts_with("x,1,400,"), "{table}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::design::Lattice;
 use crate::error::{Cloud, Error, Result};
 use crate::features::{FeatureMap, Gaussian, Mapped};
 use crate::gauge::Gauge;
-use crate::kernel::{Cells, Factored, Kernel, Mixed, Separable, Side, Stored};
+use crate::kernel::{Cells, Factored, Kernel, Mixed, Separable, Side, Stored, Target};
 use crate::measure::Measure;
 use crate::simd::Float;
 use crate::sinkhorn::Term;
@@ -45,8 +45,8 @@ impl<'a, T: Storage> Sweep<'a, T> {
         let mut kernel = Factored::new(side(mu)?, side(nu)?);
         let start: Vec<f64> = a.iter().map(|a| a.ln()).collect();
         kernel.start(&start)?;
-        kernel.update_y(b)?;
-        kernel.update_x(a)?;
+        kernel.update_y(Target::fixed(b))?;
+        kernel.update_x(Target::fixed(a))?;
         Ok(Sweep { kernel, a, b })
     }
 
@@ -63,8 +63,8 @@ impl<'a, T: Storage> Sweep<'a, T> {
 
     /// One iteration: a fused pass over the features of either cloud. Returns the marginal error.
     pub fn iterate(&mut self) -> Result<f64> {
-        let error = self.kernel.update_y(self.b)?;
-        self.kernel.update_x(self.a)?;
+        let error = self.kernel.update_y(Target::fixed(self.b))?;
+        self.kernel.update_x(Target::fixed(self.a))?;
         Ok(error)
     }
 
@@ -97,8 +97,8 @@ pub struct LatticeSweep<'a, T> {
 impl<T: Storage> LatticeSweep<'_, T> {
     /// One iteration: a pass over either cloud. Returns the marginal error.
     pub fn iterate(&mut self) -> Result<f64> {
-        let error = self.kernel.update_y(&self.b)?;
-        self.kernel.update_x(&self.a)?;
+        let error = self.kernel.update_y(Target::fixed(&self.b))?;
+        self.kernel.update_x(Target::fixed(&self.a))?;
         Ok(error)
     }
 

@@ -16,8 +16,24 @@
 //!
 //! and so for rows. All three are means over the plan or over points, estimated from samples with their standard
 //! errors. To second order in `d` the bounds are `E[d]` less half a variance: of `d` itself, of what is left of it
-//! after the means of the columns or of the rows are taken away; and `W` is with both taken away. So the sum of the
-//! latter two bounds less the first is the *corrected* value.
+//! after the means of the columns or of the rows are taken away; and `W` is with both taken away. Means of columns are
+//! `-t_j`, so a bound from columns and half of the variance of `t` over the rows, or the other way round, is the
+//! *corrected* value.
+//!
+//! **Relaxed marginals** ([`crate::unbalanced`]). All of these are then about a constant factor: the value is between
+//! those of the features divided by `exp(low)` and by `exp(high)`, which is known exactly ([`Dual::bound`]), and which
+//! is the same as above for balanced problems. The plan, scaled to its best mass, gives `high = E_P[d]`, its potentials
+//! `-log E_P[exp(-d)]`. With one potential kept and the best other one the dual value has
+//! `sum_j q_j (s_j / s_theta_j)^(1 - tau)` instead of the mass of `q_j = b_j s_theta_j^(1 - tau)`, so that
+//!
+//! ```text
+//! low = -log(E_q[exp((1 - tau) t_j)]) / (1 - tau)
+//! ```
+//!
+//! which is `-E_b[t_j]` for `tau = 1`. To second order only `tau` times the variance of the means is taken away, of
+//! these and of the value.
+//!
+//! [`Dual::bound`]: crate::unbalanced::Dual::bound
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -25,19 +41,50 @@ use rayon::prelude::*;
 
 use crate::features::SquaredEuclidean;
 use crate::frame::Frame;
-use crate::kernel::{LogPass, LogRows, Partition};
+use crate::kernel::{LogPass, LogRows, Partition, Target};
 use crate::measure::Points;
 use crate::mixture::{log_kernel, partners, stratified};
 use crate::simd;
+use crate::stage::Pairs;
 
 /// One of the clouds of a plan.
 pub(crate) struct Half<'a> {
     /// Features of the points.
-    pub(crate) features: &'a dyn LogRows,
-    pub(crate) points: Points<'a>,
-    pub(crate) weights: &'a [f64],
+    features: &'a dyn LogRows,
+    points: Points<'a>,
+    /// The marginal that an update gives: `b`, or `q`.
+    weights: Vec<f64>,
+    /// `log s_theta`.
+    sums: Vec<f64>,
+    /// `1 - tau`, or zero.
+    slack: f64,
     /// `log u`.
-    pub(crate) potential: &'a [f64],
+    potential: &'a [f64],
+}
+
+impl<'a> Half<'a> {
+    /// Of a plan of mass 1 with this marginal.
+    pub(crate) fn new(
+        features: &'a dyn LogRows,
+        points: Points<'a>,
+        target: Target<'_>,
+        potential: &'a [f64],
+        marginal: &[f64],
+    ) -> Self {
+        let sums = |marginal: &[f64]| -> Vec<f64> {
+            marginal.iter().zip(potential).map(|(p, f)| p.ln() - f).collect()
+        };
+        let (weights, sums, slack) = match target.relaxed {
+            None => (target.weights.to_vec(), sums(target.weights), 0.0),
+            Some(relaxed) => {
+                let sums = sums(marginal);
+                let mass = relaxed.log_mass(&sums);
+                let weight = |(i, s): (usize, &f64)| (relaxed.log_marginal(i, *s) - mass).exp();
+                (sums.iter().enumerate().map(weight).collect(), sums, relaxed.slack)
+            }
+        };
+        Half { features, points, weights, sums, slack, potential }
+    }
 }
 
 /// What there is to certify, in coordinates in which the kernel is `exp(-||x - y||^2 / eps)`.
@@ -51,7 +98,8 @@ pub(crate) struct Claim<'a> {
     pub(crate) seed: u64,
 }
 
-/// Bounds on `(W - W_theta) / eps`, and the best estimate of it.
+/// Bounds on `(W - W_theta) / eps`, and the best estimate of it; of relaxed problems on the logarithm of the factor
+/// that does the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) low: f64,
@@ -67,6 +115,17 @@ const PAIRS: [usize; 2] = [2048, 8];
 const POINTS: [usize; 2] = [512, 8192];
 /// Part of the samples that are kept for the points that are farthest out: few, and worst.
 const OUT: usize = 4;
+
+/// Bounds that are farther apart, in units of epsilon, say little about what is between.
+const USEFUL: f64 = 1.0;
+
+/// Below this, numbers are not bent beyond their rounding.
+const BENT: f64 = 1e-17;
+
+/// `(exp(slack t) - 1) / slack`: its mean is that of `exp(slack t)`, also where `slack` is zero or all but zero.
+fn bent(t: f64, slack: f64) -> f64 {
+    if (slack * t).abs() < BENT { t } else { (slack * t).exp_m1() / slack }
+}
 
 /// A mean and its variance.
 #[derive(Debug, Clone, Copy)]
@@ -99,10 +158,23 @@ impl Mean {
         self.value + SIGMAS * self.variance.sqrt()
     }
 
+    /// `log(1 + slack x) / slack` of the mean of numbers [`bent`] by `slack`.
+    fn unbent(self, slack: f64) -> Self {
+        let x = slack * self.value;
+        let value = if x.abs() < BENT { self.value } else { x.ln_1p() / slack };
+        Mean { value, variance: self.variance / (1.0 + x).powi(2) }
+    }
+
     /// The logarithm, for means of positive numbers.
     fn ln(self) -> Self {
         Mean { value: self.value.ln(), variance: self.variance / self.value.powi(2) }
     }
+}
+
+/// What exact sums show: the mean of `t`, and the variance over the points that the marginals take away.
+struct Sums {
+    mean: Mean,
+    spread: f64,
 }
 
 /// Points of a cloud, the farthest apart from the rest.
@@ -133,9 +205,10 @@ impl Strata {
                 axes.map(|c| deviation(c) / (square[c] - mean[c] * mean[c])).sum()
             })
             .collect();
-        let mut far_first: Vec<usize> = (0..count).collect();
-        let far = far.min(count);
-        if far < count {
+        // Relaxed marginals may have points without any mass.
+        let mut far_first: Vec<usize> = (0..count).filter(|&i| weights[i] > 0.0).collect();
+        let far = far.min(far_first.len());
+        if far < far_first.len() {
             far_first.select_nth_unstable_by(far, |i, j| {
                 distance[*j].total_cmp(&distance[*i]).then(i.cmp(j))
             });
@@ -149,28 +222,33 @@ impl Strata {
 }
 
 impl Claim<'_> {
-    /// The bounds, or nothing if the samples show a pair that the features do not know at all.
-    pub(crate) fn bounds(&self) -> Option<Bounds> {
+    /// The bounds, or nothing if the samples show a pair that the features do not know at all; and pairs of the plan.
+    pub(crate) fn bounds(&self) -> (Option<Bounds>, Pairs) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let rank = self.x.features.rank();
         // What exact sums cost grows with the axes; they should take a part of the time of the solve.
         let [least, most] = POINTS;
         let points = (160 * rank / (125 + 17 * self.frame.dim())).clamp(least, most) / 2;
-        let [upper, plain] = self.ratios(rank, &mut rng);
+        let ([upper, plain], pairs) = self.ratios(rank, &mut rng);
         let columns = self.exact_sums(&self.x, &self.y, points, &mut rng);
         let rows = self.exact_sums(&self.y, &self.x, points, &mut rng);
-        let low = -plain.most().min(columns.most()).min(rows.most());
+        let low = -plain.most().min(columns.mean.most()).min(rows.mean.most());
         let high = upper.most();
-        let corrected = plain.value - columns.value - rows.value;
-        let best_low = -columns.value.min(rows.value);
-        // Variances of the samples may be those of noise.
-        let corrected = corrected.max(best_low).min(upper.value).max(low).min(high);
+        // A further half-step of each would gain half of the variance that the other has.
+        let [by_columns, by_rows] = [&columns, &rows].map(|t| -t.mean.value);
+        let corrected = 0.5 * (by_columns + by_rows) + 0.25 * (columns.spread + rows.spread);
+        // More than half of the way up that is not to be believed, unless the lower bounds are of no use at all.
+        let best_low = by_columns.max(by_rows);
+        let width = upper.value - best_low;
+        let most = best_low + if width < USEFUL { 0.5 * width } else { width };
+        let corrected = corrected.max(best_low).min(most).max(low).min(high);
         let all = [low, high, corrected];
-        all.iter().all(|b| b.is_finite()).then(|| Bounds { low: low.min(high), high, corrected })
+        let bounds = Bounds { low: low.min(high), high, corrected };
+        (all.iter().all(|b| b.is_finite()).then_some(bounds), pairs)
     }
 
     /// Means of `d` and of `exp(-d)`, the latter as its logarithm, over pairs of the plan.
-    fn ratios(&self, rank: usize, rng: &mut ChaCha8Rng) -> [Mean; 2] {
+    fn ratios(&self, rank: usize, rng: &mut ChaCha8Rng) -> ([Mean; 2], Pairs) {
         let [least, each] = PAIRS;
         // Fewer than points, so that they take a part of the time of the solve.
         let most = 2 * (self.x.weights.len() + self.y.weights.len()) / 5;
@@ -203,25 +281,30 @@ impl Claim<'_> {
             *d = (-*d - top).exp();
         }
         let plain = parts(&logs).ln();
-        [upper, Mean { value: top + plain.value, ..plain }]
+        let each = [
+            strata.share / split as f64,
+            (1.0 - strata.share) / (pairs.len() - split).max(1) as f64,
+        ];
+        let weights = (0..pairs.len()).map(|s| each[usize::from(s >= split)]).collect();
+        ([upper, Mean { value: top + plain.value, ..plain }], Pairs { pairs, weights })
     }
 
-    /// Mean of `t_j` over the second of two clouds.
+    /// `t_j` over the second of two clouds, in the way that its marginal asks for.
     fn exact_sums(
         &self,
         from: &Half<'_>,
         to: &Half<'_>,
         count: usize,
         rng: &mut ChaCha8Rng,
-    ) -> Mean {
-        let all = to.weights.len() <= count;
+    ) -> Sums {
+        let all = to.weights.iter().filter(|w| **w > 0.0).count() <= count;
         // All points of the first part are taken as they are, of the second a sample.
         let far = if all { count } else { count / OUT };
-        let strata = Strata::new(&to.points, to.weights, far);
+        let strata = Strata::new(&to.points, &to.weights, far);
         let mut chosen = strata.far;
         let split = chosen.len();
         if !all {
-            chosen.extend(stratified(&strata.rest, to.weights, count - split, rng));
+            chosen.extend(stratified(&strata.rest, &to.weights, count - split, rng));
         }
         let points = to.points.select(&chosen);
         let exact = SquaredEuclidean::new(self.frame, self.epsilon, points, &from.points);
@@ -231,11 +314,19 @@ impl Claim<'_> {
         let partition = Partition::of_few(chosen.len(), 8);
         LogPass::new(&exact, partition).row_sums(&exact, &potential, &mut sums);
         for (sum, j) in sums.iter_mut().zip(&chosen) {
-            *sum += to.potential[*j] - to.weights[*j].ln();
+            *sum = bent(*sum - to.sums[*j], to.slack);
         }
         let (far, rest) = sums.split_at(split);
         let known: f64 = far.iter().zip(&chosen).map(|(t, j)| to.weights[*j] * t).sum();
         let sampled = Mean::of_parts([&[], rest], strata.share);
-        Mean { value: known + sampled.value, ..sampled }
+        let mean = Mean { value: known + sampled.value, ..sampled };
+        let square = |t: &f64| (t - mean.value).powi(2);
+        let spread_far: f64 =
+            far.iter().zip(&chosen).map(|(t, j)| to.weights[*j] * square(t)).sum();
+        let squares: f64 = rest.iter().map(square).sum();
+        let spread_rest =
+            if rest.is_empty() { 0.0 } else { (1.0 - strata.share) * squares / rest.len() as f64 };
+        let spread = (1.0 - to.slack) * (spread_far + spread_rest);
+        Sums { mean: mean.unbent(to.slack), spread }
     }
 }

@@ -253,6 +253,33 @@ pub enum Error {
         remedy: &'static str,
     },
 
+    /// Marginals that are relaxed differently, in a divergence.
+    #[error(
+        "a divergence needs the same rho (reach) for both marginals, got {} and {}: with different ones it \
+         would not vanish for equal clouds",
+        short(*x),
+        short(*y)
+    )]
+    UnequalRho {
+        /// Of the first marginal.
+        x: f64,
+        /// Of the second.
+        y: f64,
+    },
+
+    /// Masses whose product is beyond the range of double precision.
+    #[error(
+        "the weights sum to {} and {}: their product overflows; divide the weights by a constant",
+        short(*x),
+        short(*y)
+    )]
+    Masses {
+        /// Of the first cloud.
+        x: f64,
+        /// Of the second.
+        y: f64,
+    },
+
     /// Signed features cancel in every product: double precision or nothing.
     #[error(
         "the Nystrom method needs double precision: its features have signs, and their sums cancel; use f64"

@@ -48,6 +48,18 @@
 //! | [`Plan`] | `P` itself, never stored | |
 //! | [`Divergence::value`] | `W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` | the same in all of them |
 //!
+//! # Unbalanced transport
+//!
+//! With [`OptionsBuilder::rho_x`], [`OptionsBuilder::rho_y`] or [`OptionsBuilder::reach`] the marginals of the
+//! plan may differ from the weights, which then count as given and need not have the same sum:
+//!
+//! ```text
+//! value_kl = min_P <P, C> + eps KL(P | a b^T) + rho_x KL(P 1 | a) + rho_y KL(P^T 1 | b)
+//! ```
+//!
+//! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and
+//! intervals hold, for `value_kl` ([`Solution::certified`]). [`Solution::mass`] is the mass of the plan.
+//!
 //! # Guarantees
 //!
 //! - Bad input is an [`enum@Error`] that says what to do; not converging is a [`Stop`] in the
@@ -79,6 +91,7 @@ mod solution;
 mod stage;
 pub mod theory;
 mod thinned;
+mod unbalanced;
 
 pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;

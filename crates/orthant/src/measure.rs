@@ -147,7 +147,8 @@ impl<'a> Points<'a> {
 
 /// A probability measure `sum_i a_i delta(x_i)`: points and weights.
 ///
-/// Weights may sum to anything positive; they are normalised. Points of weight zero are kept apart:
+/// Weights may sum to anything positive; they are normalised, and their sum is kept as the
+/// [`Measure::mass`], which matters to unbalanced transport alone. Points of weight zero are kept apart:
 /// they take no part in a solve, and get their potentials by extension. Duplicate points are fine.
 ///
 /// ```
@@ -155,6 +156,7 @@ impl<'a> Points<'a> {
 /// let points = Points::new(vec![0.0_f32, 1.0, 2.0], 1)?;
 /// let measure = Measure::weighted(points, &[1.0, 0.0, 3.0])?;
 /// assert_eq!(measure.weights(), [0.25, 0.0, 0.75]);
+/// assert_eq!(measure.mass(), 4.0);
 /// assert_eq!(measure.support().len(), 2);
 /// # Ok::<(), orthant::Error>(())
 /// ```
@@ -162,6 +164,7 @@ impl<'a> Points<'a> {
 pub struct Measure<'a> {
     points: Points<'a>,
     weights: Vec<f64>,
+    mass: f64,
     parts: Option<Parts>,
 }
 
@@ -193,10 +196,10 @@ impl Support<'_> {
 }
 
 impl<'a> Measure<'a> {
-    /// The uniform measure on `points`.
+    /// The uniform measure on `points`, of mass 1.
     pub fn uniform(points: Points<'a>) -> Self {
         let n = points.len();
-        Measure { points, weights: vec![1.0 / n as f64; n], parts: None }
+        Measure { points, weights: vec![1.0 / n as f64; n], mass: 1.0, parts: None }
     }
 
     /// The measure that gives `points` these weights, normalised to sum 1.
@@ -229,7 +232,7 @@ impl<'a> Measure<'a> {
                 dropped,
             }
         });
-        Ok(Measure { points, weights, parts })
+        Ok(Measure { points, weights, mass: largest * total, parts })
     }
 
     /// All points, also those of weight zero.
@@ -240,6 +243,22 @@ impl<'a> Measure<'a> {
     /// The weights of all points, of sum 1.
     pub fn weights(&self) -> &[f64] {
         &self.weights
+    }
+
+    /// The sum of the weights as they were given. Balanced transport is between the normalised weights; if
+    /// a marginal is relaxed ([`rho_x`](crate::OptionsBuilder::rho_x)), it is between the weights as given.
+    pub fn mass(&self) -> f64 {
+        self.mass
+    }
+
+    /// The same measure with another mass, positive and finite.
+    pub fn with_mass(self, mass: f64) -> Result<Self> {
+        if mass > 0.0 && mass.is_finite() {
+            Ok(Measure { mass, ..self })
+        } else {
+            let expected = "positive and finite";
+            Err(Error::Option { name: "the mass of a measure", expected, value: mass })
+        }
     }
 
     /// Number of coordinates of a point.

@@ -11,8 +11,8 @@ use crate::kernel::CostMatrix;
 /// How the kernel is applied.
 #[derive(Debug, Clone, Default)]
 pub enum Method<'a> {
-    /// What is quickest for the accuracy asked for, of the squared Euclidean cost: a lattice, Sobol
-    /// anchors, or the exact kernel. [`Solution::reason`](crate::Solution::reason) says why.
+    /// What is quickest for the accuracy asked for, of the squared Euclidean cost: a lattice, Sobol or
+    /// adaptive anchors, or the exact kernel. [`Solution::reason`](crate::Solution::reason) says why.
     #[default]
     Auto,
     /// Positive features: linear time.
@@ -32,6 +32,11 @@ impl Method<'_> {
     /// Features of the Gaussian kernel with Sobol anchors: any number of axes.
     pub fn gaussian() -> Self {
         Method::Factored(Features::Gaussian(Anchors::Random(Draw::Sobol)))
+    }
+
+    /// Features of the Gaussian kernel with anchors around the pairs that the plan couples.
+    pub fn adaptive() -> Self {
+        Method::Factored(Features::Gaussian(Anchors::Adaptive))
     }
 
     /// Features of the Gaussian kernel on a lattice: up to four axes, with an error bound.
@@ -106,6 +111,11 @@ pub enum Anchors {
     },
     /// Random, with the best variance for each principal axis of the clouds.
     Random(Draw),
+    /// Around the midpoints of the pairs that the plan couples, where features have their effect: Sobol points in
+    /// clusters of these. The plan is guessed at first, and the problem solved again with anchors that know it; of the
+    /// two solutions the one with the narrower certificate is returned. Far better than [`Anchors::Random`] for
+    /// clouds that are not of one normal piece, and for small epsilon.
+    Adaptive,
     /// The nodes of a lattice, up to four axes. Spaced for the accuracy asked for or, if a rank is
     /// given, as well as that many nodes allow.
     Lattice {
@@ -174,6 +184,10 @@ pub enum Algorithm {
 /// # Ok::<(), orthant::Error>(())
 /// ```
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "switches that have nothing to do with each other"
+)]
 pub struct Options<'a> {
     pub(crate) epsilon: f64,
     pub(crate) method: Method<'a>,
@@ -181,7 +195,9 @@ pub struct Options<'a> {
     pub(crate) accuracy: f64,
     pub(crate) gauge: bool,
     pub(crate) exact: bool,
+    pub(crate) rho: [f64; 2],
     pub(crate) certify: bool,
+    pub(crate) polish: bool,
     pub(crate) max_rank: Option<usize>,
     pub(crate) seed: u64,
     pub(crate) algorithm: Algorithm,
@@ -203,7 +219,9 @@ impl<'a> Options<'a> {
                 accuracy: 1e-3,
                 gauge: true,
                 exact: true,
+                rho: [f64::INFINITY; 2],
                 certify: false,
+                polish: false,
                 max_rank: None,
                 seed: 0,
                 algorithm: Algorithm::Auto,
@@ -220,6 +238,11 @@ impl<'a> Options<'a> {
     pub fn epsilon(&self) -> f64 {
         self.epsilon
     }
+
+    /// Whether a marginal is relaxed.
+    pub fn is_unbalanced(&self) -> bool {
+        self.rho.iter().any(|rho| rho.is_finite())
+    }
 }
 
 /// Settings that are not checked yet; see [`Options`].
@@ -230,6 +253,9 @@ pub struct OptionsBuilder<'a> {
 
 /// More features than this are no low rank.
 const LARGEST_RANK: usize = 1 << 24;
+
+/// In units of epsilon; a marginal that is relaxed further does not matter any more.
+const SMALLEST_RHO: f64 = 1e-10;
 
 /// The smallest tolerance that each precision can tell from rounding.
 const SMALLEST_TOLERANCE: [(Precision, f64); 2] = [(Precision::F32, 1e-6), (Precision::F64, 1e-13)];
@@ -274,12 +300,64 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
+    /// Unbalanced transport: the first marginal of the plan may differ from the weights at a price of
+    /// `rho KL(P 1 | a)`, with `KL(p | q) = sum p log(p / q) - p + q` and `rho` in units of the cost. The weights
+    /// then count as given, see [`Measure::mass`](crate::Measure::mass). Default: infinite, which keeps the
+    /// marginal. At least 1e-10 of epsilon.
+    ///
+    /// The entropy is relative to `a b^T`, whose mass is the product of those of the clouds, as in the libraries
+    /// below. Where the masses are counts that alone makes plans heavy: see
+    /// [`Measure::with_mass`](crate::Measure::with_mass).
+    ///
+    /// Other libraries: `rho` is `reg_m` of POT's `sinkhorn_unbalanced` (`reg_type="kl"`), `tau_a` of OTT is
+    /// `rho / (rho + eps)`, and for `reach` of GeomLoss see [`OptionsBuilder::reach`].
+    ///
+    /// ```
+    /// use orthant::{Measure, Options, Points, rot};
+    /// // Mass 1 at distance 1 of mass 1: of the plan exp(-1 / (2 rho + eps)) is left.
+    /// let mu = Measure::uniform(Points::new(vec![0.0], 1)?);
+    /// let nu = Measure::uniform(Points::new(vec![1.0], 1)?);
+    /// let options = Options::builder(0.1).rho_x(2.0).rho_y(2.0).build()?;
+    /// assert!((rot(&mu, &nu, &options)?.mass - (-1.0_f64 / 4.1).exp()).abs() < 1e-12);
+    /// # Ok::<(), orthant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn rho_x(mut self, rho: f64) -> Self {
+        self.options.rho[0] = rho;
+        self
+    }
+
+    /// The same for the second marginal.
+    #[must_use]
+    pub fn rho_y(mut self, rho: f64) -> Self {
+        self.options.rho[1] = rho;
+        self
+    }
+
+    /// Both of them by a distance: `rho = 2 reach^2`. Mass that would have to move much further than `reach`
+    /// is left where it is. The value is that of `reach` in GeomLoss (p = 2), whose cost is half the
+    /// squared distance and whose `rho` is `reach^2`.
+    #[must_use]
+    pub fn reach(self, reach: f64) -> Self {
+        // The sign must not get lost.
+        let rho = 2.0 * reach * reach.abs();
+        self.rho_x(rho).rho_y(rho)
+    }
+
     /// Whether to bound the distance from the exact kernel of the squared Euclidean cost by samples of the plan:
-    /// [`Solution::interval`](crate::Solution::interval). Random anchors that were chosen automatically always have
-    /// that. Default: no.
+    /// [`Solution::interval`](crate::Solution::interval), for balanced and unbalanced problems. Random anchors that were
+    /// chosen automatically always have that. Default: no.
     #[must_use]
     pub fn certify(mut self, certify: bool) -> Self {
         self.options.certify = certify;
+        self
+    }
+
+    /// Whether to go on, from the potentials that features gave, with the exact kernel of the squared Euclidean cost:
+    /// its solution in a few iterations of quadratic time. Does nothing to methods that are exact already. Default: no.
+    #[must_use]
+    pub fn polish(mut self, polish: bool) -> Self {
+        self.options.polish = polish;
         self
     }
 
@@ -358,6 +436,14 @@ impl<'a> OptionsBuilder<'a> {
         if !(o.accuracy >= 1e-12 && o.accuracy < 1.0) {
             return option("accuracy", "at least 1e-12 and below 1", o.accuracy);
         }
+        for (name, rho) in ["rho_x", "rho_y"].into_iter().zip(o.rho) {
+            if rho.is_nan() || rho <= 0.0 {
+                return option(name, "positive (infinite: the marginal is kept)", rho);
+            }
+            if rho < SMALLEST_RHO * o.epsilon {
+                return option(name, "at least 1e-10 of epsilon", rho);
+            }
+        }
         if o.max_iterations == 0 {
             return option("the number of iterations", "at least 1", 0.0);
         }
@@ -412,6 +498,13 @@ mod tests {
             ok().tolerance(f64::NAN),
             ok().tolerance(1e-14),
             ok().precision(Precision::F32).tolerance(1e-7),
+            ok().rho_x(0.0),
+            ok().rho_x(-1.0),
+            ok().rho_y(f64::NAN),
+            ok().rho_y(1e-11),
+            ok().reach(0.0),
+            ok().reach(-1.0),
+            ok().reach(f64::NAN),
         ] {
             assert!(matches!(bad.build(), Err(Error::Option { .. })));
         }

@@ -15,7 +15,8 @@ use crate::solution::Solution;
 /// It keeps potentials and what the kernel is made of, a few numbers a point; entries are computed when they are
 /// asked for, in double precision. `K` is the kernel that was used: for features theirs, for exact methods the exact
 /// one. Points are counted from 0, as they were given; those of weight zero have rows and columns of zeros. The plan
-/// is taken as it is: before convergence its marginals are not the weights.
+/// is taken as it is: before convergence its marginals are not the weights. If a marginal is relaxed
+/// ([`rho_x`](crate::OptionsBuilder::rho_x)) the plan has the mass that goes with the weights as given.
 ///
 /// | | features, rank `r` | lattice | exact |
 /// |---|---|---|---|
@@ -58,7 +59,7 @@ impl<'p> Plan<'p> {
         Shape { rows, columns }
     }
 
-    /// The sum of all entries: 1 at convergence, if the marginals are the weights.
+    /// The sum of all entries, computed: 1, or [`Solution::mass`] if a marginal is relaxed.
     pub fn mass(&self) -> Result<f64> {
         Ok(self.problem.plan_sums(&self.scaling, Cloud::X)?.iter().sum())
     }
@@ -95,7 +96,8 @@ impl<'p> Plan<'p> {
         Ok(entries)
     }
 
-    /// The sums of the rows and those of the columns, computed: at convergence they are the weights.
+    /// The sums of the rows and those of the columns, computed: at convergence they are the weights, but for marginals
+    /// that are relaxed.
     pub fn marginals(&self) -> Result<[Vec<f64>; 2]> {
         let of = |cloud: Cloud| {
             let sums = self.problem.plan_sums(&self.scaling, cloud)?;

@@ -18,7 +18,7 @@ use crate::gauge::Gauge;
 use crate::kernel::{
     Builds, Cells, CostMatrix, CostRows, Exact, ExactSelf, ExactSide, Factored, FactoredSelf,
     Factors, FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, PlanSide, Recomputed,
-    SelfKernel, Separable, Side, Stored,
+    SelfKernel, Separable, Side, Stored, log_sum,
 };
 use crate::landmarks;
 use crate::measure::{Measure, Points};
@@ -26,8 +26,9 @@ use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Opti
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
-use crate::stage::{Axes, Part, Placement, Stage};
+use crate::stage::{Axes, Pairs, Part, Placement, Stage};
 use crate::thinned;
+use crate::unbalanced::{Dual, Goal, Margin, Unbalanced};
 
 /// The kernel, once the options have met the data.
 #[derive(Debug)]
@@ -114,8 +115,10 @@ pub(crate) struct Problem<'p> {
     ground: Ground<'p>,
     storage: Storage,
     reason: Option<String>,
-    /// What was chosen automatically.
+    /// What was chosen automatically, or is fitted to the plan.
     pick: Option<Pick>,
+    /// How often it was improved.
+    round: usize,
     /// Iterations of earlier solves of a term, at most.
     spent: usize,
     begun: Instant,
@@ -139,21 +142,35 @@ fn lattice_rank(options: &Options<'_>) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Pick {
     Exact,
-    Random { draw: Draw, rank: usize },
-    Lattice { stored: bool },
-    Nystrom { landmarks: Landmarks, count: usize },
+    Random {
+        draw: Draw,
+        rank: usize,
+    },
+    /// Around the midpoints of coupled pairs.
+    Adaptive {
+        rank: usize,
+    },
+    Lattice {
+        stored: bool,
+    },
+    Nystrom {
+        landmarks: Landmarks,
+        count: usize,
+    },
+}
+
+impl Pick {
+    fn storage(self) -> Storage {
+        match self {
+            Pick::Exact => Storage::Online,
+            Pick::Random { .. } | Pick::Adaptive { .. } => Storage::Factored,
+            Pick::Lattice { .. } => Storage::Separable,
+            Pick::Nystrom { .. } => Storage::Nystrom,
+        }
+    }
 }
 
 impl<'p> Problem<'p> {
-    pub(crate) fn new(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
-        terms: Terms,
-    ) -> Result<Self> {
-        Self::choose(mu, nu, options, terms, None)
-    }
-
     /// The same problem with what [`Problem::improvement`] found.
     pub(crate) fn improved(
         &self,
@@ -161,19 +178,41 @@ impl<'p> Problem<'p> {
         terms: Terms,
         solutions: &[&Solution],
     ) -> Result<Self> {
-        let better = Self::choose(self.mu, self.nu, self.options, terms, Some(next))?;
+        let begun = Instant::now();
+        let Problem { mu, nu, options, .. } = *self;
+        let storage = next.pick.storage();
+        let setting = Setting { mu, nu, options, terms };
+        let plans: Vec<([Cloud; 2], &Pairs)> = terms
+            .list()
+            .iter()
+            .map(|t| clouds(*t))
+            .zip(solutions.iter().map(|s| &s.pairs))
+            .collect();
+        let ground = furnish(next.pick, gauged(setting)?, storage, setting, Some(&plans))?;
         let spent = solutions.iter().map(|s| s.iterations).max().unwrap_or(0);
-        Ok(Problem { begun: self.begun, spent, ..better })
+        Ok(Problem {
+            mu,
+            nu,
+            options,
+            ground,
+            storage,
+            reason: Some(next.reason),
+            pick: Some(next.pick),
+            round: self.round + 1,
+            spent,
+            begun: self.begun,
+            prepared: begun.elapsed(),
+        })
     }
 
-    fn choose(
+    pub(crate) fn new(
         mu: &'p Measure<'p>,
         nu: &'p Measure<'p>,
         options: &'p Options<'p>,
         terms: Terms,
-        known: Option<auto::Choice>,
     ) -> Result<Self> {
         let begun = Instant::now();
+        check_rho(mu, nu, options, terms)?;
         let setting = Setting { mu, nu, options, terms };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
@@ -192,24 +231,16 @@ impl<'p> Problem<'p> {
                         measures: setting.measures(clouds(term)),
                     })
                     .collect();
-                let choice = match known {
-                    Some(choice) => choice,
-                    None => auto::choose(&list, options, || {
-                        Ok(match terms {
-                            Terms::Cross => None,
-                            Terms::All => Some(common(Term::Cross, setting)?),
-                        })
-                    })?,
-                };
+                let choice = auto::choose(&list, options, || {
+                    Ok(match terms {
+                        Terms::Cross => None,
+                        Terms::All => Some(common(Term::Cross, setting)?),
+                    })
+                })?;
                 reason = Some(choice.reason);
                 pick = Some(choice.pick);
-                let storage = match choice.pick {
-                    Pick::Exact => Storage::Online,
-                    Pick::Random { .. } => Storage::Factored,
-                    Pick::Lattice { .. } => Storage::Separable,
-                    Pick::Nystrom { .. } => Storage::Nystrom,
-                };
-                (storage, furnish(choice.pick, stages, storage, setting)?)
+                let storage = choice.pick.storage();
+                (storage, furnish(choice.pick, stages, storage, setting, None)?)
             }
             Method::Dense(cost) => {
                 check_memory(Storage::Dense, pairs, options)?;
@@ -223,6 +254,9 @@ impl<'p> Problem<'p> {
                 if !matches!(features, Features::Gaussian(Anchors::Lattice { .. })) {
                     let numbers = (n + m) * features.rank(mu.dim(), rank) as f64;
                     check_memory(storage, numbers, options)?;
+                }
+                if let Features::Gaussian(Anchors::Adaptive) = features {
+                    pick = Some(Pick::Adaptive { rank });
                 }
                 (storage, feature_ground(features, storage, setting)?)
             }
@@ -247,31 +281,77 @@ impl<'p> Problem<'p> {
             }
         }
         let prepared = begun.elapsed();
-        Ok(Problem { mu, nu, options, ground, storage, reason, pick, spent: 0, begun, prepared })
+        Ok(Problem {
+            mu,
+            nu,
+            options,
+            ground,
+            storage,
+            reason,
+            pick,
+            round: 0,
+            spent: 0,
+            begun,
+            prepared,
+        })
     }
 
-    /// What would bring values closer to those of the exact kernel, if an automatic choice did not bring all of
-    /// these as close as was asked for.
+    /// What would bring values closer to those of the exact kernel: more anchors or that kernel itself, if an
+    /// automatic choice did not bring all of these as close as was asked for; anchors that know the plan; the exact
+    /// kernel, if the options ask for it.
     pub(crate) fn improvement(&self, solutions: &[&Solution]) -> Option<auto::Choice> {
-        let Some(Pick::Random { rank, .. }) = self.pick else { return None };
-        let accuracy = self.options.accuracy;
-        let short = |s: &&&Solution| !s.keeps(accuracy);
         let spent = solutions.iter().any(|s| s.iterations >= self.options.max_iterations);
-        if spent || !solutions.iter().all(|s| s.converged()) || !solutions.iter().any(|s| short(&s))
-        {
+        if spent || !solutions.iter().all(|s| s.converged()) {
             return None;
         }
         let left = self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             return None;
         }
-        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(1.0, f64::max);
+        if self.options.polish && !self.is_exact() {
+            let reason = format!("polished, after {}", self.used().as_str());
+            return Some(auto::Choice { pick: Pick::Exact, reason });
+        }
+        let (kind, rank) = match self.pick? {
+            Pick::Random { rank, .. } => (auto::Kind::Sobol, rank),
+            Pick::Adaptive { rank } => (auto::Kind::Adaptive, rank),
+            _ => return None,
+        };
+        if !self.is_automatic() {
+            let reason = "anchors around pairs of the plan".to_owned();
+            return (self.round == 0).then(|| auto::Choice { pick: kind.pick(rank), reason });
+        }
+        let accuracy = self.options.accuracy;
+        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(0.0, f64::max);
+        if miss <= 1.0 {
+            return None;
+        }
         let sizes: Vec<[f64; 2]> = (if solutions.len() > 1 { Terms::All } else { Terms::Cross })
             .list()
             .iter()
             .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
             .collect();
-        auto::improve(rank, miss, &sizes, self.mu.dim(), self.options)
+        auto::improve(kind, rank, miss, &sizes, self.mu.dim(), self.options)
+    }
+
+    fn is_automatic(&self) -> bool {
+        matches!(self.options.method, Method::Auto)
+    }
+
+    /// Whether the kernel is that of the cost. Other costs than the squared Euclidean one are what their features say.
+    fn is_exact(&self) -> bool {
+        match &self.ground {
+            Ground::Euclidean { used, .. } => *used == Used::Online,
+            Ground::Matrix(_) | Ground::Explicit(..) => true,
+            Ground::Maps { frame, .. } => {
+                frame.is_none() || matches!(self.storage, Storage::Dense | Storage::Online)
+            }
+        }
+    }
+
+    /// Whether values are those in the middle of what samples of the plan say.
+    fn is_centred(&self) -> bool {
+        matches!(self.pick, Some(Pick::Random { .. } | Pick::Adaptive { .. }))
     }
 
     /// Errors of the marginals count in the distance from the converged value, so what is chosen for an accuracy
@@ -282,9 +362,10 @@ impl<'p> Problem<'p> {
             Precision::F32 => 1e-6,
             Precision::F64 => 1e-12,
         };
-        match self.pick {
-            Some(_) => asked.min((0.02 * self.options.accuracy).max(smallest)),
-            None => asked,
+        if self.is_automatic() {
+            asked.min((0.02 * self.options.accuracy).max(smallest))
+        } else {
+            asked
         }
     }
 
@@ -461,6 +542,35 @@ impl<'p> Problem<'p> {
         self.moved(term, weights) + self.constant(term)
     }
 
+    /// The marginals of a term, if they are relaxed.
+    fn unbalanced(&self, term: Term) -> Option<Unbalanced> {
+        let Options { epsilon, rho, .. } = *self.options;
+        if !self.options.is_unbalanced() {
+            return None;
+        }
+        let margin = |cloud: Cloud, constant: f64| {
+            let measure = self.measure(cloud);
+            let offsets = self.offsets(term, cloud, Part::Support);
+            let weights = measure.support().weights;
+            Margin::new(weights, measure.mass(), rho[cloud as usize], epsilon, offsets, constant)
+        };
+        let sides = match clouds(term) {
+            [x, y] if x == y => vec![margin(x, 0.0)],
+            // As potentials have it: the constant is the second cloud's.
+            [x, y] => vec![margin(x, 0.0), margin(y, self.constant(term))],
+        };
+        Some(Unbalanced::new(epsilon, sides))
+    }
+
+    /// What a divergence has beside its terms: `eps/2 (m_a - m_b)^2`, if marginals are relaxed.
+    pub(crate) fn mass_term(&self) -> f64 {
+        if self.options.is_unbalanced() {
+            0.5 * self.options.epsilon * (self.mu.mass() - self.nu.mass()).powi(2)
+        } else {
+            0.0
+        }
+    }
+
     pub(crate) fn solve(
         &self,
         term: Term,
@@ -501,6 +611,7 @@ impl<'p> Problem<'p> {
             x,
             y,
             start,
+            unbalanced: self.unbalanced(term),
             run: Run {
                 term,
                 epsilon,
@@ -532,26 +643,26 @@ impl<'p> Problem<'p> {
         if let Storage::Nystrom = self.storage {
             solved.outside = self.extended_nystrom(&task, &solved.outcome)?;
         }
-        let scaling = Scaling::of(&mut solved);
-        let solution = self.finish(&task, solved, begun);
+        let (solution, scaling) = self.finish(&task, solved, begun);
         check_finite(&solution)?;
         Ok((solution, scaling))
     }
 
-    /// The solution of the user's problem, out of that in the coordinates of the term.
-    fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> Solution {
+    /// The solution of the user's problem, out of that in the coordinates of the term, and its plan.
+    fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> (Solution, Scaling) {
         let (interval, corrected) = self.interval(task, &solved);
-        let Solved { outcome, builds, transport_cost, distance, rank, outside, .. } = solved;
+        let Solved { outcome, builds, transport_cost, distance, rank, outside, kernel } = solved;
         let (term, x, y) = (task.term, task.x, task.y);
         let epsilon = self.options.epsilon;
         let (mu, nu) = (self.measure(x), self.measure(y));
         let (a, b) = (mu.support().weights, nu.support().weights);
         let constant = self.constant(term);
-        let value = value(&outcome, a, b, task.run);
-        let value_kl = value_kl(&outcome, a, b, task.run);
+        let sums = [&outcome.x.sums[..], &outcome.y.sums];
+        let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
+        let scaling = Scaling::new(&outcome, shifts[0] + shifts[1] - kernel.shift, kernel.lattice);
         // Of the marginals that the plan has.
-        let transport_cost = transport_cost
-            .map(|cost| cost + self.moved(term, [&outcome.x.sums, &outcome.y.sums]) + constant);
+        let transport_cost =
+            transport_cost.map(|cost| mass * (cost + self.moved(term, sums) + constant));
         let to_user = |cloud: Cloud, part: Part, f: &mut Vec<f64>, constant: f64| {
             for f in f.iter_mut() {
                 *f = epsilon * *f + constant;
@@ -562,23 +673,35 @@ impl<'p> Problem<'p> {
         };
         let [mut outside_x, mut outside_y] = outside;
         let Outcome { mut f, mut g, .. } = outcome;
+        let [shift_x, shift_y] = shifts.map(|shift| epsilon * shift);
+        // -eps tau log K v at points of weight zero: what shifts one potential shifts the sums of the other.
         if self.measure(x).outside().is_some() {
-            to_user(x, Part::Outside, &mut outside_x, 0.0);
+            to_user(x, Part::Outside, &mut outside_x, -shift_y);
+            task.relax(0, &mut outside_x);
         }
         if self.measure(y).outside().is_some() {
-            to_user(y, Part::Outside, &mut outside_y, constant);
+            to_user(y, Part::Outside, &mut outside_y, constant - shift_x);
+            task.relax(1, &mut outside_y);
         }
-        to_user(x, Part::Support, &mut f, 0.0);
-        to_user(y, Part::Support, &mut g, constant);
-        Solution {
+        to_user(x, Part::Support, &mut f, shift_x);
+        to_user(y, Part::Support, &mut g, constant + shift_y);
+        let given = |measure: &Measure<'_>| {
+            let mass = if task.unbalanced.is_some() { measure.mass() } else { 1.0 };
+            measure.weights().iter().map(|w| mass * w).collect()
+        };
+        let solution = Solution {
             value,
             value_kl,
             transport_cost,
+            mass,
             epsilon,
+            rho: [x, y].map(|cloud| self.options.rho[cloud as usize]),
             potential_x: mu.scatter(f, &outside_x),
             potential_y: nu.scatter(g, &outside_y),
             marginal_error_x: outcome.x.error,
             marginal_error_y: outcome.y.error,
+            marginal_gap_x: gaps[0],
+            marginal_gap_y: gaps[1],
             iterations: outcome.iterations,
             stop: outcome.stop,
             rank,
@@ -587,6 +710,8 @@ impl<'p> Problem<'p> {
             bound: distance.bound,
             interval,
             corrected,
+            polished: (self.round > 0 && self.storage == Storage::Online)
+                .then_some(outcome.iterations),
             builds: builds.count,
             times: Times {
                 features: if term == Term::Cross {
@@ -596,16 +721,20 @@ impl<'p> Problem<'p> {
                 },
                 solve: begun.elapsed().saturating_sub(builds.time),
             },
-            weights_x: mu.weights().to_vec(),
-            weights_y: nu.weights().to_vec(),
-        }
+            weights_x: given(mu),
+            weights_y: given(nu),
+            pairs: kernel.pairs,
+        };
+        (solution, scaling)
     }
 
     /// Where the value of the exact kernel is, at convergence, as far as that is known; and the best guess.
     fn interval(&self, task: &Task, solved: &Solved) -> (Option<Interval>, Option<f64>) {
         let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
+        let Distance { bound, bounds, rounding } = solved.distance;
         let (a, b) = self.weights(task);
-        let value = value(outcome, a, b, task.run);
+        let dual = task.unbalanced.as_ref().map(|u| (u, u.dual(&outcome.f, &outcome.g, 0.0)));
+        let value = dual.map_or_else(|| value(outcome, a, b, task.run), |(_, dual)| dual.value);
         // A dual value is a lower bound at any time, and that of a plan of other marginals is too low by at most what
         // it takes to move the difference, at the prices of the final potentials. Those at the end of a solve tell
         // these; before, no price differs by more than costs do.
@@ -620,29 +749,26 @@ impl<'p> Problem<'p> {
         } else {
             [self.cost_range(task); 2]
         };
-        let slack = 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]);
-        let rounding = epsilon * solved.distance.rounding + 1e-14 * value.abs();
+        let potentials = [&outcome.f[..], &outcome.g];
+        let marginals = [&outcome.x.sums[..], &outcome.y.sums];
+        let slack = match dual {
+            None => 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]),
+            Some((unbalanced, dual)) => unbalanced.shortfall(&dual, potentials, marginals, ranges),
+        };
+        // What it changes that the logarithms of the kernel fall by a constant.
+        let change = |log: f64| dual.map_or(epsilon * log, |(_, dual)| -dual.bound(-log));
+        let size = dual.map_or(value.abs(), |(_, dual)| dual.size);
+        let rounding = 1e-14 * size - change(-rounding);
         let within = |low: f64, high: f64, kind| Interval {
             low: value + low - rounding,
             high: value + high + slack + rounding,
             kind,
         };
-        let bound = solved.distance.bound.map(|b| within(-b, b, Certainty::Bound));
-        let sampled = solved
-            .distance
-            .bounds
-            .map(|s| within(epsilon * s.low, epsilon * s.high, Certainty::Sampled));
-        let corrected = solved.distance.bounds.map(|s| value + epsilon * s.corrected);
-        let exact = match &self.ground {
-            Ground::Euclidean { used, .. } => *used == Used::Online,
-            Ground::Matrix(_) | Ground::Explicit(..) => true,
-            // These features define the cost.
-            Ground::Maps { frame, .. } => {
-                frame.is_none() || matches!(self.storage, Storage::Dense | Storage::Online)
-            }
-        };
+        let bound = bound.map(|b| within(-b, b, Certainty::Bound));
+        let sampled = bounds.map(|s| within(change(s.low), change(s.high), Certainty::Sampled));
+        let corrected = bounds.map(|s| value + change(s.corrected));
         let interval = match (bound, sampled) {
-            _ if exact => Some(within(0.0, 0.0, Certainty::Exact)),
+            _ if self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
             (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
             (one, two) => one.or(two),
         };
@@ -687,16 +813,16 @@ impl<'p> Problem<'p> {
 
     fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
         let side = |cloud| Stored::<T>::new(self.features(task.term, cloud, Part::Support));
-        let (a, b) = self.weights(task);
+        let goal = self.goal(task);
         let (outcome, mut moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self()
         {
             let mut kernel = FactoredSelf::new(side(task.x));
-            let outcome = task.solve_self(&mut kernel, a, observer)?;
+            let outcome = task.solve_self(&mut kernel, goal, observer)?;
             let builds = SelfKernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         } else {
             let mut kernel = Factored::new(side(task.x), side(task.y));
-            let outcome = task.solve(&mut kernel, a, b, observer)?;
+            let outcome = task.solve(&mut kernel, goal, observer)?;
             let builds = Kernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         };
@@ -723,36 +849,36 @@ impl<'p> Problem<'p> {
             drop(moments);
             self.cost_over_pairs(task, &outcome)
         };
-        let mut bounds = if self.certifies() { self.certify(task, &outcome)? } else { None };
+        let (mut bounds, pairs) = if self.options.certify || self.is_centred() {
+            self.certify(task, &outcome)?
+        } else {
+            (None, Pairs::default())
+        };
+        let mut outside = self.extended(task, &outcome);
         let (mut outcome, mut shift) = (outcome, 0.0);
-        if let (Some(found), Some(Pick::Random { .. })) = (&mut bounds, self.pick) {
-            // A constant factor of the kernel moves potentials and values, and not the plan.
+        if let (Some(found), true) = (&mut bounds, self.is_centred()) {
+            // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
             shift = found.corrected;
-            outcome.f.iter_mut().chain(&mut outcome.g).for_each(|f| *f += 0.5 * shift);
+            let potentials = outcome.f.iter_mut().chain(&mut outcome.g);
+            potentials.chain(outside.iter_mut().flatten()).for_each(|f| *f += 0.5 * shift);
             *found = Bounds { low: found.low - shift, high: found.high - shift, corrected: 0.0 };
         }
         let bound = match self.stage(task.term) {
             Some(Stage { lattice: Some(lattice), .. }) => {
                 // What was dropped on the way to a rank is not known here.
                 let whole = lattice.kept().is_none();
-                whole.then(|| value_bound(self.options.epsilon, lattice.ratio()))
+                whole.then(|| task.bound(&outcome, value_bound(1.0, lattice.ratio())))
             }
             _ => None,
         };
         let rank = self.rank(task.term);
-        let outside = self.extended(task, &outcome);
         let distance = Distance { bound, bounds, rounding: T::ROUNDING };
-        let kernel = Seen { shift, ..Seen::default() };
+        let kernel = Seen { shift, pairs, ..Seen::default() };
         Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, kernel })
     }
 
-    /// Whether samples of the plan are to bound the distance from the exact kernel.
-    fn certifies(&self) -> bool {
-        self.options.certify || matches!(self.pick, Some(Pick::Random { .. }))
-    }
-
-    /// Bounds on the distance from the exact kernel, for features of one.
-    fn certify(&self, task: &Task, outcome: &Outcome) -> Result<Option<Bounds>> {
+    /// Bounds on the distance from the exact kernel, for features of one, and the pairs of the plan that they are from.
+    fn certify(&self, task: &Task, outcome: &Outcome) -> Result<(Option<Bounds>, Pairs)> {
         let clouds = [task.x, task.y];
         let (frame, epsilon, points) = match (&self.ground, self.stage(task.term)) {
             (_, Some(stage)) => {
@@ -763,16 +889,14 @@ impl<'p> Problem<'p> {
                 let epsilon = frame.epsilon(self.options.epsilon)?;
                 (frame.clone(), epsilon, clouds.map(|c| self.points(c, Part::Support)))
             }
-            _ => return Ok(None),
+            _ => return Ok((None, Pairs::default())),
         };
         let features = clouds.map(|c| self.features(task.term, c, Part::Support));
-        let (a, b) = self.weights(task);
+        let [a, b] = self.goal(task).targets();
         let [points_x, points_y] = points;
-        let half =
-            |features, points, weights, potential| Half { features, points, weights, potential };
         let claim = Claim {
-            x: half(&*features[0], points_x, a, &outcome.f),
-            y: half(&*features[1], points_y, b, &outcome.g),
+            x: Half::new(&*features[0], points_x, a, &outcome.f, &outcome.x.sums),
+            y: Half::new(&*features[1], points_y, b, &outcome.g, &outcome.y.sums),
             frame: &frame,
             epsilon,
             rows: &outcome.x.sums,
@@ -784,6 +908,12 @@ impl<'p> Problem<'p> {
     /// The weights of the two supports of a task.
     fn weights(&self, task: &Task) -> (&'p [f64], &'p [f64]) {
         (self.measure(task.x).support().weights, self.measure(task.y).support().weights)
+    }
+
+    /// The marginals that the plan of a task should have.
+    fn goal<'t>(&'t self, task: &'t Task) -> Goal<'t> {
+        let (a, b) = self.weights(task);
+        Goal { a, b, unbalanced: task.unbalanced.as_ref() }
     }
 
     /// On a lattice, by its product structure; finer ones until the bound is as asked for.
@@ -802,8 +932,8 @@ impl<'p> Problem<'p> {
             iterations += solved.outcome.iterations;
             builds = builds + solved.builds;
             let outcome = &solved.outcome;
-            let value_kl = value_kl(outcome, a, b, task.run);
-            let wanted = self.options.accuracy * scale(value_kl, epsilon);
+            let Finished { value_kl, mass, .. } = task.finished(outcome, a, b);
+            let wanted = self.options.accuracy * scale(value_kl, epsilon * mass);
             let good = solved.distance.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
             let finest = lattice.ratio() <= T::ROUNDING.max(1e-11);
@@ -819,7 +949,8 @@ impl<'p> Problem<'p> {
                     _ => None,
                 }
             } else {
-                let ratio = (0.5 * auto::ratio_for(wanted, epsilon)).min(0.5 * lattice.ratio());
+                let finer = 0.5 * auto::ratio_for(wanted / mass, epsilon);
+                let ratio = finer.min(0.5 * lattice.ratio());
                 let [low, high] = stage.midpoints(task.x, task.y);
                 let most = most_nodes(a.len() + b.len());
                 Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, most)
@@ -850,6 +981,7 @@ impl<'p> Problem<'p> {
         let cells_x = Cells::new(x, lattice);
         let start = cells_x.sorted(&task.start);
         let sorted_a = cells_x.sorted(a);
+        let unbalanced = task.unbalanced.as_ref();
         let side_x = Separable::<T>::new(x, lattice, &cells_x, cutoff);
         let of_x: &(dyn Fn(usize, &mut [f64]) + Sync) =
             &|i, out| x.copy_coordinates(cells_x.order[i] as usize, 0, out);
@@ -861,24 +993,22 @@ impl<'p> Problem<'p> {
             }
             other => other,
         };
-        let sub = |start| Task { start, ..*task };
+        let sub = |start| Task { start, unbalanced: None, ..*task };
         let (mut outcome, squared, builds);
         let (mut worth, mut dropped) = (None, 0.0);
         let all = lattice.whole();
         // What the nodes that were dropped would change, by one exact half-step with them.
-        let mut with_all = |outcome: &Outcome, cells_y: &Cells, b: &[f64]| -> Result<()> {
+        let mut with_all = |outcome: &Outcome, cells_y: &Cells, goal: Goal<'_>| -> Result<()> {
             if lattice.kept().is_none() {
                 return Ok(());
             }
             let (mut message, mut back) = (vec![0.0; all.nodes()], vec![0.0; all.nodes()]);
-            let mut sums = vec![0.0; b.len()];
+            let mut sums = vec![0.0; goal.b.len()];
             Separable::<f64>::new(x, &all, &cells_x, f64::CUTOFF).message(&outcome.f, &mut message);
             let mut side = Separable::<f64>::new(y, &all, cells_y, f64::CUTOFF);
             side.message(&outcome.g, &mut back);
             side.log_apply(&message, &mut sums)?;
-            for ((s, g), b) in sums.iter().zip(&outcome.g).zip(b) {
-                dropped += b * (g + s - b.ln());
-            }
+            dropped = dropped_value(outcome, &sums, goal, self.options.epsilon);
             for (m, back) in message.iter_mut().zip(back) {
                 *m += back;
             }
@@ -887,11 +1017,13 @@ impl<'p> Problem<'p> {
         };
         if task.is_self() {
             let mut kernel = FactoredSelf::new(side_x);
+            let unbalanced = unbalanced.map(|u| u.sorted([&cells_x; 2]));
+            let goal = Goal { a: &sorted_a, b: &sorted_a, unbalanced: unbalanced.as_ref() };
             outcome = sub(start)
-                .solve_self(&mut kernel, &sorted_a, observer)
+                .solve_self(&mut kernel, goal, observer)
                 .map_err(|e| in_order(e, &cells_x))?;
             squared = kernel.squared_distance(x.dim(), of_x, of_x);
-            with_all(&outcome, &cells_x, &sorted_a)?;
+            with_all(&outcome, &cells_x, goal)?;
             builds = SelfKernel::builds(&kernel);
             outcome.f = cells_x.unsorted(&outcome.f);
             outcome.g.clone_from(&outcome.f);
@@ -902,13 +1034,14 @@ impl<'p> Problem<'p> {
             let sorted_b = cells_y.sorted(b);
             let side_y = Separable::<T>::new(y, lattice, &cells_y, cutoff);
             let mut kernel = Factored::new(side_x, side_y);
-            outcome = sub(start)
-                .solve(&mut kernel, &sorted_a, &sorted_b, observer)
-                .map_err(|e| in_order(e, &cells_y))?;
+            let unbalanced = unbalanced.map(|u| u.sorted([&cells_x, &cells_y]));
+            let goal = Goal { a: &sorted_a, b: &sorted_b, unbalanced: unbalanced.as_ref() };
+            outcome =
+                sub(start).solve(&mut kernel, goal, observer).map_err(|e| in_order(e, &cells_y))?;
             squared = kernel.squared_distance(x.dim(), of_x, &|j, out| {
                 y.copy_coordinates(cells_y.order[j] as usize, 0, out);
             });
-            with_all(&outcome, &cells_y, &sorted_b)?;
+            with_all(&outcome, &cells_y, goal)?;
             builds = Kernel::builds(&kernel);
             outcome.f = cells_x.unsorted(&outcome.f);
             outcome.g = cells_y.unsorted(&outcome.g);
@@ -918,9 +1051,8 @@ impl<'p> Problem<'p> {
         let outside = [(task.x, task.y, &outcome.g), (task.y, task.x, &outcome.f)]
             .map(|(cloud, other, g)| self.extend_on_lattice(stage, lattice, cloud, other, g));
         let [outside_x, outside_y] = outside;
-        let epsilon = self.options.epsilon;
-        let bound = value_bound(epsilon, lattice.ratio())
-            + epsilon * (outcome.left_out + dropped.max(0.0) + T::ROUNDING);
+        let logs = value_bound(1.0, lattice.ratio()) + outcome.left_out + T::ROUNDING;
+        let bound = task.bound(&outcome, logs) + dropped;
         Ok(Solved {
             transport_cost: Some(stage.gauge.to_user(squared / task.mass(&outcome))),
             builds,
@@ -931,7 +1063,7 @@ impl<'p> Problem<'p> {
             },
             rank: lattice.rank(),
             outside: [outside_x?, outside_y?],
-            kernel: Seen { shift: 0.0, lattice: Some(lattice.clone()), worth },
+            kernel: Seen { lattice: Some(lattice.clone()), worth, ..Seen::default() },
             outcome,
         })
     }
@@ -974,14 +1106,14 @@ impl<'p> Problem<'p> {
         side: S,
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
-        let (a, b) = self.weights(task);
+        let goal = self.goal(task);
         let (outcome, log, builds) = if task.is_self() {
             let mut kernel = ExactSelf::new(side);
-            let outcome = task.solve_self(&mut kernel, a, observer)?;
+            let outcome = task.solve_self(&mut kernel, goal, observer)?;
             (outcome, kernel.expected_log(), SelfKernel::builds(&kernel))
         } else {
             let mut kernel = Exact::new(side);
-            let outcome = task.solve(&mut kernel, a, b, observer)?;
+            let outcome = task.solve(&mut kernel, goal, observer)?;
             (outcome, kernel.expected_log(), Kernel::builds(&kernel))
         };
         let transport_cost = Some(-self.options.epsilon * log / task.mass(&outcome));
@@ -999,13 +1131,13 @@ impl<'p> Problem<'p> {
     /// With signed features, whose products must turn out positive.
     fn nystrom(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
         let (stage, factors) = self.factors(task.term);
-        let (a, b) = self.weights(task);
+        let goal = self.goal(task);
         let (outcome, builds) = if task.is_self() {
             let mut kernel = factors.own(task.x);
-            (task.solve_self(&mut kernel, a, observer)?, kernel.builds())
+            (task.solve_self(&mut kernel, goal, observer)?, kernel.builds())
         } else {
             let mut kernel = factors.cross();
-            (task.solve(&mut kernel, a, b, observer)?, kernel.builds())
+            (task.solve(&mut kernel, goal, observer)?, kernel.builds())
         };
         let side = |cloud, potential, sums| {
             let points = stage.points(cloud, Part::Support);
@@ -1112,11 +1244,31 @@ fn value_kl(outcome: &Outcome, a: &[f64], b: &[f64], run: Run) -> f64 {
     run.epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + run.offset
 }
 
+/// What the value would lose with a larger kernel of which `log K^T u = sums`, by weak duality: the best
+/// second potential for it has no larger value than the problem.
+fn dropped_value(outcome: &Outcome, sums: &[f64], goal: Goal<'_>, epsilon: f64) -> f64 {
+    let lost = match goal.unbalanced {
+        None => {
+            let parts = sums.iter().zip(&outcome.g).zip(goal.b);
+            epsilon * parts.map(|((s, g), b)| b * (g + s - b.ln())).sum::<f64>()
+        }
+        Some(unbalanced) => {
+            let g = unbalanced.transform(sums);
+            let log_mass = log_sum(g.iter().zip(sums).map(|(g, s)| g + s));
+            let less = unbalanced.dual(&outcome.f, &g, log_mass).value;
+            unbalanced.dual(&outcome.f, &outcome.g, 0.0).value - less
+        }
+    };
+    lost.max(0.0)
+}
+
 /// Numbers beyond the range of double precision are no result.
 fn check_finite(solution: &Solution) -> Result<()> {
     let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
-    let what = if !(solution.value.is_finite() && solution.value_kl.is_finite()) {
+    let what = if !finite(&[solution.value, solution.value_kl]) {
         "the value"
+    } else if !finite(&[solution.mass, solution.marginal_gap_x, solution.marginal_gap_y]) {
+        "the mass of the plan"
     } else if !solution.transport_cost.unwrap_or_default().is_finite() {
         "the transport cost"
     } else if !(finite(&solution.potential_x)
@@ -1141,7 +1293,20 @@ struct Task {
     x: Cloud,
     y: Cloud,
     start: Vec<f64>,
+    /// Where marginals are relaxed.
+    unbalanced: Option<Unbalanced>,
     run: Run,
+}
+
+/// What the potentials of a task say.
+struct Finished {
+    value: f64,
+    value_kl: f64,
+    mass: f64,
+    /// To be added to the logarithms of the potentials.
+    shifts: [f64; 2],
+    /// L1 distances of the marginals from the weights.
+    gaps: [f64; 2],
 }
 
 /// How far the value is from that of the exact kernel.
@@ -1149,7 +1314,7 @@ struct Task {
 struct Distance {
     /// At most this, in units of the cost.
     bound: Option<f64>,
-    /// The same from samples of the plan, in units of epsilon.
+    /// The same from samples of the plan, as logarithms of a constant factor of the kernel.
     bounds: Option<Bounds>,
     /// Of sums in the precision of the kernel.
     rounding: f64,
@@ -1176,27 +1341,28 @@ struct Seen {
     lattice: Option<Lattice>,
     /// Logarithms of the mass of its nodes, also of those that it lacks.
     worth: Option<Vec<f64>>,
+    /// Pairs of the plan, if any were drawn.
+    pairs: Pairs,
 }
 
-/// The plan `u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of the
-/// term, and the lattice that the solve ended with.
+/// The plan `exp(level) u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of
+/// the term, and the lattice that the solve ended with.
 #[derive(Debug)]
 pub(crate) struct Scaling {
     pub(crate) f: Vec<f64>,
     pub(crate) g: Vec<f64>,
+    /// Where marginals are relaxed, the mass is in here: it may be too small for a number.
+    level: f64,
     lattice: Option<Lattice>,
     /// Its nodes one by one, if they are not all of a box.
     listed: Option<Affine>,
 }
 
 impl Scaling {
-    fn of(solved: &mut Solved) -> Self {
-        let Solved { outcome, kernel, .. } = solved;
-        let back = |f: &[f64]| f.iter().map(|f| f - 0.5 * kernel.shift).collect();
-        let (f, g) = (back(&outcome.f), back(&outcome.g));
-        let lattice = kernel.lattice.take();
+    fn new(outcome: &Outcome, level: f64, lattice: Option<Lattice>) -> Self {
+        let (f, g) = (outcome.f.clone(), outcome.g.clone());
         let listed = lattice.as_ref().filter(|l| l.kept().is_some()).map(lattice_map);
-        Scaling { f, g, lattice, listed }
+        Scaling { f, g, level, lattice, listed }
     }
 }
 
@@ -1207,27 +1373,88 @@ impl Task {
 
     /// Mass of the plan that the kernel holds: 1 for cross terms, and at convergence.
     fn mass(&self, outcome: &Outcome) -> f64 {
-        if self.is_self() { outcome.x.log_mass.exp() } else { 1.0 }
+        if self.is_self() || self.unbalanced.is_some() { outcome.x.log_mass.exp() } else { 1.0 }
+    }
+
+    fn finished(&self, outcome: &Outcome, a: &[f64], b: &[f64]) -> Finished {
+        let Run { epsilon, offset, .. } = self.run;
+        let Some(unbalanced) = &self.unbalanced else {
+            return Finished {
+                value: epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset,
+                value_kl: value_kl(outcome, a, b, self.run),
+                mass: 1.0,
+                shifts: [0.0; 2],
+                gaps: [outcome.x.error, outcome.y.error],
+            };
+        };
+        let Dual { value, mass, shifts, .. } = unbalanced.dual(&outcome.f, &outcome.g, 0.0);
+        let sums = [&outcome.x.sums, &outcome.y.sums];
+        // eps sum P log P instead of eps KL(P | a b^T).
+        let logs: f64 = [0, 1].map(|side| unbalanced.log_weights(side, sums[side])).iter().sum();
+        Finished {
+            value: value + epsilon * (mass * (logs + 1.0) - unbalanced.mass_product()),
+            value_kl: value,
+            mass,
+            shifts,
+            gaps: [0, 1].map(|side| unbalanced.gap(side, sums[side], mass)),
+        }
+    }
+
+    /// How far the value moves when the logarithms of all entries of the kernel move by at most `logs`.
+    fn bound(&self, outcome: &Outcome, logs: f64) -> f64 {
+        match &self.unbalanced {
+            None => self.run.epsilon * logs,
+            Some(unbalanced) => unbalanced.dual(&outcome.f, &outcome.g, 0.0).bound(logs),
+        }
+    }
+
+    /// Turns `-eps log K v` into the potential of a relaxed marginal, where the weight is zero.
+    fn relax(&self, side: usize, potential: &mut [f64]) {
+        if let Some(unbalanced) = &self.unbalanced {
+            let tau = unbalanced.tau(side);
+            for p in potential {
+                *p *= tau;
+            }
+        }
     }
 
     fn solve(
         &self,
         kernel: &mut dyn Kernel,
-        a: &[f64],
-        b: &[f64],
+        goal: Goal<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
-        sinkhorn::solve(kernel, a, b, &self.start, self.run, observer)
+        sinkhorn::solve(kernel, goal, &self.start, self.run, observer)
     }
 
     fn solve_self(
         &self,
         kernel: &mut dyn SelfKernel,
-        a: &[f64],
+        goal: Goal<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
-        sinkhorn::solve_self(kernel, a, &self.start, self.run, observer)
+        sinkhorn::solve_self(kernel, goal, &self.start, self.run, observer)
     }
+}
+
+/// Whether relaxed marginals go with the clouds and the terms.
+fn check_rho(
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    terms: Terms,
+) -> Result<()> {
+    let [x, y] = options.rho;
+    if terms == Terms::All && x != y {
+        return Err(Error::UnequalRho { x, y });
+    }
+    let masses = [mu.mass(), nu.mass()];
+    let largest = masses[0].max(masses[1]);
+    let product = if terms == Terms::All { largest * largest } else { masses[0] * masses[1] };
+    if options.is_unbalanced() && !product.is_finite() {
+        return Err(Error::Masses { x: masses[0], y: masses[1] });
+    }
+    Ok(())
 }
 
 /// Refuses to store so many numbers, if that is more than is allowed.
@@ -1338,18 +1565,20 @@ fn gauged(setting: Setting<'_, '_>) -> Result<[Option<Stage>; 3]> {
 
 /// The ground of a squared Euclidean cost.
 fn euclidean<'p>(pick: Pick, storage: Storage, setting: Setting<'_, '_>) -> Result<Ground<'p>> {
-    furnish(pick, gauged(setting)?, storage, setting)
+    furnish(pick, gauged(setting)?, storage, setting, None)
 }
 
-/// Puts features on the stages.
+/// Puts features on the stages, with pairs of the plans of all terms if there are any.
 fn furnish<'p>(
     pick: Pick,
     mut stages: [Option<Stage>; 3],
     storage: Storage,
     setting: Setting<'_, '_>,
+    plans: Option<&[([Cloud; 2], &Pairs)]>,
 ) -> Result<Ground<'p>> {
     let Setting { mu, nu, options, terms } = setting;
-    if matches!(pick, Pick::Random { .. } | Pick::Nystrom { .. }) && terms == Terms::All {
+    let per_term = matches!(pick, Pick::Exact | Pick::Lattice { .. });
+    if !per_term && terms == Terms::All {
         // One map serves all terms of a divergence, so they must share their coordinates.
         for &term in terms.list() {
             stages[term as usize] = Some(common(term, setting)?);
@@ -1370,6 +1599,21 @@ fn furnish<'p>(
                 }
             }
             let map: Arc<dyn FeatureMap> = Arc::new(map);
+            for stage in stages.iter_mut().flatten() {
+                stage.features = Placement::Map(map.clone());
+            }
+            Used::Gaussian
+        }
+        Pick::Adaptive { rank } => {
+            let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
+            let midpoints = if let Some(plans) = plans {
+                stage.midpoints_of(plans)
+            } else {
+                let list: Vec<[Cloud; 2]> = terms.list().iter().map(|t| clouds(*t)).collect();
+                let weights = [mu, nu].map(|m| m.support().weights);
+                stage.likely_midpoints(&list, weights, options.seed)
+            };
+            let map: Arc<dyn FeatureMap> = Arc::new(stage.adaptive(&midpoints, rank, options.seed));
             for stage in stages.iter_mut().flatten() {
                 stage.features = Placement::Map(map.clone());
             }
@@ -1452,6 +1696,9 @@ fn feature_ground<'p>(
         }
         Features::Gaussian(Anchors::Lattice { stored }) => {
             euclidean(Pick::Lattice { stored: *stored }, storage, setting)
+        }
+        Features::Gaussian(Anchors::Adaptive) => {
+            euclidean(Pick::Adaptive { rank }, storage, setting)
         }
         Features::Gaussian(Anchors::Paper { centred }) => {
             let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;

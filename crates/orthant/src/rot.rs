@@ -111,13 +111,24 @@ impl<'s, 'o> Solver<'s, 'o> {
         let mut problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
         let start = self.start[0].map_or(Start::Flat, Start::Potential);
         let (mut solution, mut scaling) = self.solve(&problem, Term::Cross, start)?;
+        // The problem of the solution, if it is not the last one.
+        let mut earlier = None;
         while let Some(next) = problem.improvement(&[&solution]) {
-            problem = problem.improved(next, Terms::Cross, &[&solution])?;
+            let improved = problem.improved(next, Terms::Cross, &[&solution])?;
+            let before = std::mem::replace(&mut problem, improved);
+            // What is polished is not needed any more.
+            let before = (!self.options.polish).then_some(before);
             let start = Start::Potential(&solution.potential_x);
-            let better = self.solve(&problem, Term::Cross, start)?;
-            (solution, scaling) = (better.0.after(&solution), better.1);
+            let (mut next, next_scaling) = self.solve(&problem, Term::Cross, start)?;
+            if next.width() <= solution.width() || self.options.polish {
+                std::mem::swap(&mut next, &mut solution);
+                (scaling, earlier) = (next_scaling, None);
+            } else {
+                earlier = earlier.or(before);
+            }
+            solution.add_work_of(&next);
         }
-        Ok(Plan::new(problem, scaling, solution))
+        Ok(Plan::new(earlier.unwrap_or(problem), scaling, solution))
     }
 
     /// The Sinkhorn divergence of two measures.
@@ -133,15 +144,25 @@ impl<'s, 'o> Solver<'s, 'o> {
         let mut cross = self.term(&problem, Term::Cross, start_cross.unwrap_or(similar))?;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
             problem = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
-            for (term, solution) in
-                [(Term::SelfX, &mut self_x), (Term::SelfY, &mut self_y), (Term::Cross, &mut cross)]
-            {
-                let start = Start::Potential(&solution.potential_x);
-                *solution = self.term(&problem, term, start)?.after(solution);
+            let mut next = [Term::Cross, Term::SelfX, Term::SelfY]
+                .into_iter()
+                .zip([&cross, &self_x, &self_y])
+                .map(|(term, s)| self.term(&problem, term, Start::Potential(&s.potential_x)))
+                .collect::<Result<Vec<_>>>()?;
+            // All three or none: they have one kernel.
+            let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
+            let better = self.options.polish
+                || width([&next[0], &next[1], &next[2]]) <= width([&cross, &self_x, &self_y]);
+            for (new, old) in next.iter_mut().zip([&mut cross, &mut self_x, &mut self_y]) {
+                if better {
+                    std::mem::swap(new, old);
+                }
+                old.add_work_of(new);
             }
         }
         // The entropies of the weights cancel; the KL form has fewer digits to lose.
-        let value = cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl;
+        let value =
+            cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + problem.mass_term();
         if !value.is_finite() {
             return Err(Error::Overflow { what: "the divergence" });
         }

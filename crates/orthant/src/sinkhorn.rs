@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::anderson::Anderson;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Marginal, SelfKernel};
+use crate::unbalanced::Goal;
 
 /// What to run: which term, in which unit its value is told, and when to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,7 +67,8 @@ pub struct Progress<'a> {
     pub term: Term,
     /// Iterations done, from 1.
     pub iteration: usize,
-    /// L1 error of the marginal that Algorithm 1 tests.
+    /// L1 error of the marginal that Algorithm 1 tests: its distance from what the iteration made of it,
+    /// relative to the mass of the plan.
     pub marginal_error: f64,
     /// Time since the solve began.
     pub elapsed: Duration,
@@ -74,7 +76,8 @@ pub struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// The dual value now: a lower bound of the value of the solve once the plan has mass 1.
+    /// The dual value now: a lower bound of the value of the solve once the plan has mass 1. For unbalanced
+    /// problems that of [`Solution::value_kl`](crate::Solution::value_kl).
     ///
     /// Computed on request; costs a logarithm a point.
     pub fn value(&mut self) -> f64 {
@@ -135,13 +138,13 @@ const SETTLING: usize = 4;
 /// Sinkhorn's algorithm on a kernel, from `log u = start`.
 pub(crate) fn solve(
     kernel: &mut dyn Kernel,
-    a: &[f64],
-    b: &[f64],
+    goal: Goal<'_>,
     start: &[f64],
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
+    let [a, b] = goal.targets();
     let numbers = if run.anderson { kernel.messages().0.len() } else { 0 };
     let mut anderson = (numbers > 0).then(|| Anderson::new(numbers));
     // Inside a worker of the thread pool, where parallel loops do not allocate.
@@ -165,7 +168,7 @@ pub(crate) fn solve(
             iterations += 1;
             let mut value = || {
                 kernel.potentials(&mut f, &mut g);
-                run.epsilon * (dot(a, &f) + dot(b, &g)) + run.offset
+                goal.value(&f, &g, run.epsilon, run.offset)
             };
             let verdict = run.check(iterations, error, begun, &mut value, observer);
             let mut again = false;
@@ -186,8 +189,8 @@ pub(crate) fn solve(
                     kernel.update_x(a)?;
                     kernel.update_y(b)?;
                 }
-                let mut left_out = kernel.settle(run.leave_out)?;
-                if let Some(stop) = verdict.stop(left_out <= run.leave_out) {
+                let (mut left_out, settled) = settle(kernel, goal, run)?;
+                if let Some(stop) = verdict.stop(settled) {
                     // Potentials that answer a part of the kernel only are of no use.
                     for _ in 0..SETTLING {
                         if left_out <= run.leave_out {
@@ -195,7 +198,7 @@ pub(crate) fn solve(
                         }
                         kernel.update_x(a)?;
                         kernel.update_y(b)?;
-                        left_out = kernel.settle(run.leave_out)?;
+                        (left_out, _) = settle(kernel, goal, run)?;
                     }
                     break (stop, left_out);
                 }
@@ -209,20 +212,40 @@ pub(crate) fn solve(
         };
         let [x, y] = kernel.marginals(a, b).map_err(|e| at_iteration(e, iterations))?;
         kernel.potentials(&mut f, &mut g);
+        if goal.unbalanced.is_some() {
+            // The plan of mass 1: what mass it should have comes later.
+            for f in &mut f {
+                *f -= x.log_mass;
+            }
+        }
         Ok(Outcome { f, g, x, y, iterations, stop, left_out })
     })
+}
+
+/// Completes what a kernel left out. Returns the part of the mass that it was, and whether a solve may end so.
+fn settle(kernel: &mut dyn Kernel, goal: Goal<'_>, run: Run) -> Result<(f64, bool)> {
+    let left_out = kernel.settle(run.leave_out)?;
+    let mut settled = left_out <= run.leave_out;
+    if goal.unbalanced.is_some() {
+        // Faint points: what they lacked must not have mattered.
+        let [a, b] = goal.targets();
+        let found = kernel.refresh(a, b)?;
+        settled &= found <= 10.0 * run.tolerance.max(run.leave_out);
+    }
+    Ok((left_out, settled))
 }
 
 /// Sinkhorn's algorithm for a cloud with itself: the averaged update `f <- (f + T(f)) / 2`, which
 /// needs a fraction of the iterations and keeps both potentials equal.
 pub(crate) fn solve_self(
     kernel: &mut dyn SelfKernel,
-    a: &[f64],
+    goal: Goal<'_>,
     start: &[f64],
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let mut f = vec![0.0; kernel.rows()];
+    let [a, _] = goal.targets();
     in_pool(|| {
         let begun = Instant::now();
         kernel.start(start)?;
@@ -232,7 +255,7 @@ pub(crate) fn solve_self(
             iterations += 1;
             let mut value = || {
                 kernel.potential(&mut f);
-                run.epsilon * 2.0 * dot(a, &f) + run.offset
+                goal.value(&f, &f, run.epsilon, run.offset)
             };
             let verdict = run.check(iterations, error, begun, &mut value, observer);
             if verdict.converged || verdict.limit.is_some() {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::sinkhorn::Stop;
+use crate::stage::Pairs;
 
 /// Regularised optimal transport between two measures: the value, how it was obtained and how good
 /// it is.
@@ -10,26 +11,39 @@ use crate::sinkhorn::Stop;
 #[non_exhaustive]
 pub struct Solution {
     /// `W = <P, C> + eps sum P log P`: the paper's regularised transport, as its dual value. It is a
-    /// lower bound of `W`, and exact at convergence.
+    /// lower bound of `W`, and exact at convergence. Of unbalanced problems, the same and the prices of both
+    /// marginals.
     pub value: f64,
     /// `W + eps (H(a) + H(b))`: the form of other libraries, with the entropy relative to the
     /// product of the marginals. Independent of the number of points, and positive where the cost is.
+    /// Of unbalanced problems `<P, C> + eps KL(P | a b^T) + rho_x KL(P 1 | a) + rho_y KL(P^T 1 | b)`, as its dual
+    /// value.
     pub value_kl: f64,
     /// `<P, C>`. For features of the squared Euclidean cost it is the squared Euclidean cost of the
     /// plan, in linear time. Where the cost is defined by the features themselves it takes all
     /// pairs, so it is there only up to [`PAIRS_LIMIT`] multiplications.
     pub transport_cost: Option<f64>,
+    /// Mass of the plan: 1 for balanced problems.
+    pub mass: f64,
     /// The regularisation.
     pub epsilon: f64,
+    /// What it costs to change the marginals: see [`OptionsBuilder::rho_x`](crate::OptionsBuilder::rho_x).
+    pub rho: [f64; 2],
     /// `alpha = eps log u` for every point of the first cloud. At a point of weight zero, where that
     /// is minus infinity, its extension `-eps log (K v)_i`: see [`Solution::potential_kl_x`].
     pub potential_x: Vec<f64>,
     /// `beta = eps log v` for every point of the second cloud.
     pub potential_y: Vec<f64>,
-    /// L1 distance of the plan's first marginal from the weights.
+    /// L1 distance of the plan's first marginal from what it should be, relative to the mass: from the
+    /// weights, or, if it is relaxed, from what the next iteration would make of it.
     pub marginal_error_x: f64,
-    /// L1 distance of the plan's second marginal from the weights.
+    /// The same for the second marginal.
     pub marginal_error_y: f64,
+    /// L1 distance of the plan's first marginal from the weights: if it is relaxed, a result and no error.
+    /// Weights of balanced problems are normalised, those of unbalanced ones are as given.
+    pub marginal_gap_x: f64,
+    /// The same for the second marginal.
+    pub marginal_gap_y: f64,
     /// Iterations done.
     pub iterations: usize,
     /// Why the solve ended.
@@ -41,13 +55,17 @@ pub struct Solution {
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Bound of the distance of the value from that of the exact kernel, both converged: for lattices,
-    /// from Poisson summation and from the mass that was left out. Same units as the value.
+    /// from Poisson summation and from the mass that was left out. Same units as the value; of unbalanced
+    /// problems it is for `value_kl`.
     pub bound: Option<f64>,
     /// Where the value of the exact kernel is, converged, if that is known: for exact kernels always, for lattices by
-    /// their bound, for random anchors if the options ask for a certificate or the choice was automatic.
+    /// their bound, for random anchors if the options ask for a certificate or the choice was automatic. Of
+    /// unbalanced problems it is about `value_kl`, see [`Solution::certified`].
     pub interval: Option<Interval>,
     /// The best estimate of that value from samples of the plan, where there are such.
     pub corrected: Option<f64>,
+    /// Iterations of the exact kernel at the end, if it went on from the potentials of features.
+    pub polished: Option<usize>,
     /// How often features were stored: twice for a cross term, and again whenever the potentials had
     /// moved too far for the range of the stored numbers (absorption).
     pub builds: usize,
@@ -55,6 +73,8 @@ pub struct Solution {
     pub times: Times,
     pub(crate) weights_x: Vec<f64>,
     pub(crate) weights_y: Vec<f64>,
+    /// Pairs of the plan that a certificate was made from.
+    pub(crate) pairs: Pairs,
 }
 
 /// Where a value is.
@@ -169,17 +189,28 @@ impl Solution {
         self.stop == Stop::Converged
     }
 
-    /// With the work that it took to get to its start.
-    pub(crate) fn after(mut self, earlier: &Solution) -> Self {
-        self.iterations += earlier.iterations;
-        self.builds += earlier.builds;
-        self.times.features += earlier.times.features;
-        self.times.solve += earlier.times.solve;
-        self
+    /// Counts the work of another solve of the same problem.
+    pub(crate) fn add_work_of(&mut self, other: &Solution) {
+        self.iterations += other.iterations;
+        self.builds += other.builds;
+        self.times.features += other.times.features;
+        self.times.solve += other.times.solve;
+    }
+
+    /// Width of the interval.
+    pub(crate) fn width(&self) -> f64 {
+        self.interval.map_or(f64::INFINITY, |interval| interval.width())
+    }
+
+    /// What `bound`, `interval` and `corrected` are about: `value`, and of unbalanced problems `value_kl`, from which
+    /// `value` differs by more than a constant there.
+    pub fn certified(&self) -> f64 {
+        if self.rho.iter().any(|rho| rho.is_finite()) { self.value_kl } else { self.value }
     }
 
     /// Whether the value is known to be within this part of `value_kl` from that of the exact kernel. (Or of a
-    /// thousandth of epsilon, if that is more: of clouds that all but coincide nobody asks for so much.)
+    /// thousandth of epsilon for each unit of mass, if that is more: of clouds that all but coincide nobody asks for
+    /// so much.)
     pub fn keeps(&self, accuracy: f64) -> bool {
         self.miss(accuracy) <= 1.0
     }
@@ -187,14 +218,16 @@ impl Solution {
     /// How many times farther from the value of the exact kernel it may be than that.
     pub(crate) fn miss(&self, accuracy: f64) -> f64 {
         self.interval.map_or(f64::INFINITY, |interval| {
-            let farthest = (interval.high - self.value).max(self.value - interval.low);
-            farthest / (accuracy * scale(self.value_kl, self.epsilon))
+            let value = self.certified();
+            let farthest = (interval.high - value).max(value - interval.low);
+            farthest / (accuracy * scale(self.value_kl, self.epsilon * self.mass))
         })
     }
 
     /// `alpha_i - eps log a_i = -eps log (K v)_i`: the potential as a function of position, which is
     /// defined at points of weight zero too and does not depend on how many points there are. Other
-    /// libraries call this one the potential; `value_kl = a.alpha_kl + b.beta_kl`.
+    /// libraries call this one the potential; `value_kl = a.alpha_kl + b.beta_kl`. Where the marginal is
+    /// relaxed it is `-eps tau log (K v)_i`, `tau = rho / (rho + eps)`, with weights as given.
     pub fn potential_kl_x(&self) -> Vec<f64> {
         relative(&self.potential_x, &self.weights_x, self.epsilon)
     }
@@ -218,7 +251,9 @@ fn relative(potential: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
         .collect()
 }
 
-/// A Sinkhorn divergence `S = W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` and its three terms.
+/// A Sinkhorn divergence `S = W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` and its three terms. If the marginals are
+/// relaxed, `S` also has `eps/2` times the square of the difference of the masses, and is zero for
+/// equal measures only.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Divergence {
@@ -241,7 +276,8 @@ pub enum Kernels {
     /// The exact kernel of the cost.
     Exact,
     /// One feature map for all terms: the divergence of a positive-definite kernel, never negative
-    /// beyond rounding (but for Nystrom, whose features are signed).
+    /// beyond rounding. (But for Nystrom, whose features are signed, and for automatic and adaptive anchors,
+    /// whose terms are corrected one by one: there it may be negative within its interval.)
     Shared,
     /// An approximation for each term, with an error bound each: see [`Divergence::bound`].
     PerTerm,
@@ -266,19 +302,18 @@ impl Divergence {
 
     /// Where the divergence of the exact kernel is, if that is known of the terms.
     pub fn interval(&self) -> Option<Interval> {
-        let [cross, x, y] =
-            self.terms().map(|t| t.interval.map(|i| i.shifted(t.value_kl - t.value)));
+        let [cross, x, y] = self.terms().map(|t| t.interval.map(|i| i.shifted(-t.certified())));
         let (cross, x, y) = (cross?, x?, y?);
         Some(Interval {
-            low: cross.low - 0.5 * (x.high + y.high),
-            high: cross.high - 0.5 * (x.low + y.low),
+            low: self.value + cross.low - 0.5 * (x.high + y.high),
+            high: self.value + cross.high - 0.5 * (x.low + y.low),
             kind: cross.kind.max(x.kind).max(y.kind),
         })
     }
 
     /// The best estimate of it from samples of the plans, where there are such.
     pub fn corrected(&self) -> Option<f64> {
-        let [cross, x, y] = self.terms().map(|t| Some(t.corrected? - t.value));
+        let [cross, x, y] = self.terms().map(|t| Some(t.corrected? - t.certified()));
         Some(self.value + cross? - 0.5 * (x? + y?))
     }
 

@@ -7,14 +7,15 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
-use crate::design::{self, Draw, Lattice};
+use crate::design::{self, Clusters, Draw, Lattice};
 use crate::error::{Cloud, Result};
-use crate::features::{self, FeatureMap, Gaussian, lattice_map};
+use crate::features::{FeatureMap, Gaussian, Mapped, lattice_map};
 use crate::frame::Frame;
 use crate::gauge::{Gauge, Placed, second_moments};
 use crate::kernel::{Factors, log_sum};
 use crate::linalg;
 use crate::measure::{Measure, Points};
+use crate::mixture::{log_kernel, stratified};
 use crate::sinkhorn::Term;
 use crate::theory;
 
@@ -164,68 +165,152 @@ impl Stage {
     }
 }
 
+/// Pairs of a plan, drawn by weight.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pairs {
+    pub(crate) pairs: Vec<[usize; 2]>,
+    pub(crate) weights: Vec<f64>,
+}
+
+/// Midpoints of pairs, row by row, and their weights.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Midpoints {
+    pub(crate) points: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
+}
+
 /// Points that random features are calibrated on, and partners of each.
 const ROWS: usize = 10_000;
 const PARTNERS: usize = 3;
 /// Points of the second cloud that are candidates for the partners of one of the first.
 const CANDIDATES: usize = 500;
+/// Midpoints that anchors are fitted to.
+const MIDPOINTS: usize = 8192;
 
 impl Stage {
-    /// Mean of `log(k_theta / k)` over pairs as a plan has them, for features of this stage.
-    ///
-    /// To first order a value is wrong by epsilon times this mean, so features are divided by it. The
-    /// plan is not known yet: in the coordinates of the gauge flat potentials come near it.
-    pub(crate) fn mean_log_ratio(&self, map: &Gaussian, weights: [&[f64]; 2], seed: u64) -> f64 {
-        let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
-        let rows: Vec<usize> = (0..x.len()).step_by(x.len().div_ceil(ROWS)).collect();
+    /// Pairs of two clouds about as a plan has them, `PARTNERS` for each of `rows` points of the first. The plan is
+    /// not known yet: in the coordinates of the gauge flat potentials come near it.
+    fn likely_pairs(
+        &self,
+        clouds: [Cloud; 2],
+        weights: [&[f64]; 2],
+        rows: usize,
+        seed: u64,
+    ) -> Vec<[usize; 2]> {
+        let [x, y] = clouds.map(|cloud| self.points(cloud, Part::Support));
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let all: Vec<usize> = (0..x.len()).collect();
+        let rows = if x.len() <= rows && weights[0].iter().all(|w| *w == weights[0][0]) {
+            all
+        } else {
+            stratified(&all, weights[0], rows, &mut rng)
+        };
         let step = y.len().div_ceil(CANDIDATES);
         let epsilon = self.gauge.epsilon();
-        let distance = |i: usize, j: usize| -> f64 {
-            (0..x.dim()).map(|a| (x.coordinate(i, a) - y.coordinate(j, a)).powi(2)).sum()
-        };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut draw = || -> f64 { Open01.sample(&mut rng) };
         let draws: Vec<[f64; PARTNERS]> =
             rows.iter().map(|_| std::array::from_fn(|_| draw())).collect();
-        let (width, rank) = (features::stride(map.rank()), map.rank());
-        let sums: Vec<[f64; 2]> = rows
-            .par_iter()
+        rows.par_iter()
             .zip(draws)
             .enumerate()
             .flat_map_iter(|(row, (&i, draws))| {
-                // Partners of `i`, drawn from the row of the plan; all points are candidates of some row.
+                // All points are candidates of some row.
                 let columns: Vec<usize> = (row % step..y.len()).step_by(step).collect();
                 let logs: Vec<f64> = columns
                     .iter()
-                    .map(|&j| weights[1][j].ln() - distance(i, j) / epsilon)
+                    .map(|&j| weights[1][j].ln() - square(x, i, y, j) / epsilon)
                     .collect();
                 let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let total: f64 = logs.iter().map(|l| (l - top).exp()).sum();
-                let mut of_x = vec![0.0; width];
-                map.log_features(x, i, width, &mut of_x);
-                let mut of_y = vec![0.0; width];
                 draws.map(|draw| {
                     let mut left = draw * total;
                     let found = logs.iter().position(|l| {
                         left -= (l - top).exp();
                         left <= 0.0
                     });
-                    let j = columns[found.unwrap_or(columns.len() - 1)];
-                    map.log_features(y, j, width, &mut of_y);
-                    let log = log_sum(of_x[..rank].iter().zip(&of_y[..rank]).map(|(x, y)| x + y));
-                    [weights[0][i], log + distance(i, j) / epsilon]
+                    [i, columns[found.unwrap_or(columns.len() - 1)]]
                 })
             })
-            .collect();
-        let mass: f64 = sums.iter().map(|[w, _]| w).sum();
-        let mean = sums.iter().map(|[w, log]| w * log).sum::<f64>() / mass;
-        let log_mean = log_sum(sums.iter().map(|[w, log]| w.ln() + log)) - mass.ln();
+            .collect()
+    }
+
+    /// Mean of `log(k_theta / k)` over pairs about as a plan has them, for features of this stage.
+    ///
+    /// To first order a value is wrong by epsilon times this mean, so features are divided by it.
+    pub(crate) fn mean_log_ratio(&self, map: &Gaussian, weights: [&[f64]; 2], seed: u64) -> f64 {
+        let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
+        let pairs = self.likely_pairs([Cloud::X, Cloud::Y], weights, ROWS, seed);
+        let [of_x, of_y] = [x, y].map(|points| Mapped::new(map, points.borrowed()));
+        let mut logs = log_kernel([&of_x, &of_y], &pairs);
+        for (log, [i, j]) in logs.iter_mut().zip(&pairs) {
+            *log += square(x, *i, y, *j) / self.gauge.epsilon();
+        }
+        let count = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let log_mean = log_sum(logs.iter().copied()) - count.ln();
         let found = 0.5 * (mean + log_mean);
         // What cannot be told from the noise of the sample is better left alone.
-        let spread: f64 = sums.iter().map(|[w, log]| w * (log - mean).powi(2)).sum::<f64>() / mass;
-        let noise = (spread / sums.len() as f64).sqrt();
+        let spread = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / count;
+        let noise = (spread / count).sqrt();
         if found.abs() > 1.5 * noise { found } else { 0.0 }
     }
+
+    /// Midpoints of pairs of some terms, in equal parts, about as their plans have them.
+    pub(crate) fn likely_midpoints(
+        &self,
+        terms: &[[Cloud; 2]],
+        weights: [&[f64]; 2],
+        seed: u64,
+    ) -> Midpoints {
+        let rows = MIDPOINTS / (PARTNERS * terms.len());
+        let mut all = Midpoints::default();
+        for clouds in terms {
+            let weights = clouds.map(|cloud| weights[cloud as usize]);
+            let pairs = self.likely_pairs(*clouds, weights, rows, seed);
+            let weights = vec![1.0 / pairs.len() as f64; pairs.len()];
+            self.add_midpoints(*clouds, &Pairs { pairs, weights }, &mut all);
+        }
+        all
+    }
+
+    /// Midpoints of pairs of the plans of some terms, in equal parts.
+    pub(crate) fn midpoints_of(&self, plans: &[([Cloud; 2], &Pairs)]) -> Midpoints {
+        let most = MIDPOINTS / plans.len();
+        let mut all = Midpoints::default();
+        for (clouds, drawn) in plans {
+            let step = drawn.pairs.len().div_ceil(most).max(1);
+            let some = Pairs {
+                pairs: drawn.pairs.iter().copied().step_by(step).collect(),
+                weights: drawn.weights.iter().copied().step_by(step).collect(),
+            };
+            self.add_midpoints(*clouds, &some, &mut all);
+        }
+        all
+    }
+
+    fn add_midpoints(&self, clouds: [Cloud; 2], drawn: &Pairs, to: &mut Midpoints) {
+        let [x, y] = clouds.map(|cloud| self.points(cloud, Part::Support));
+        for [i, j] in &drawn.pairs {
+            let middle = |c| 0.5 * (x.coordinate(*i, c) + y.coordinate(*j, c));
+            to.points.extend((0..x.dim()).map(middle));
+        }
+        to.weights.extend(&drawn.weights);
+    }
+
+    /// Anchors around midpoints.
+    pub(crate) fn adaptive(&self, midpoints: &Midpoints, rank: usize, seed: u64) -> Gaussian {
+        let dim = midpoints.points.len() / midpoints.weights.len();
+        let epsilon = self.gauge.epsilon();
+        let Midpoints { points, weights } = midpoints;
+        let clusters = Clusters::fit(points, weights, dim, epsilon, rank, seed);
+        let drawn = clusters.draw(rank, seed);
+        Gaussian::of_density(Frame::unit(dim), epsilon, &drawn.anchors, &drawn.log_density)
+    }
+}
+
+/// Squared distance of a point of each cloud.
+fn square(x: &Points<'_>, i: usize, y: &Points<'_>, j: usize) -> f64 {
+    (0..x.dim()).map(|c| (x.coordinate(i, c) - y.coordinate(j, c)).powi(2)).sum()
 }
 
 /// Principal axes and the best `q` for each.

@@ -10,7 +10,7 @@ use std::f64::consts::PI;
 
 use crate::design::Lattice;
 use crate::error::Result;
-use crate::kernel::{Cells, Separable, Side, log_sum};
+use crate::kernel::{Cells, Separable, Side, Target, log_sum};
 use crate::measure::Points;
 
 /// A cloud in the coordinates of the lattice.
@@ -147,7 +147,7 @@ fn worth(lattice: &Lattice, samples: &[Sample; 2]) -> Result<Vec<f64>> {
         let mut side = Separable::<f64>::new(points, lattice, &cells[s], CUTOFF);
         side.rebuild(z)?;
         let mut y = vec![0.0; lattice.nodes()];
-        side.update(z, &samples[s].sorted(&cells[s]), &mut y)?;
+        side.update(z, Target::fixed(&samples[s].sorted(&cells[s])), &mut y)?;
         for ((worth, y), z) in worth.iter_mut().zip(&y).zip(z) {
             *worth = log_sum([*worth, y + z].into_iter());
         }

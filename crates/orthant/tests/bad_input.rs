@@ -124,13 +124,30 @@ fn epsilon() -> impl Strategy<Value = f64> {
     ]
 }
 
+/// What relaxing the marginals costs: mostly nothing is relaxed, or both are, alike.
+fn rho() -> impl Strategy<Value = [f64; 2]> {
+    let one = || {
+        prop_oneof![
+            4 => (-6..6).prop_map(|p| 10f64.powi(p)),
+            2 => Just(f64::INFINITY),
+            1 => prop::sample::select(vec![1e-300, 1e-30, 1e30, 1e300, f64::MAX]),
+            1 => anything(),
+        ]
+    };
+    prop_oneof![
+        4 => Just([f64::INFINITY; 2]),
+        3 => one().prop_map(|rho| [rho; 2]),
+        2 => [one(), one()],
+    ]
+}
+
 fn options() -> impl Strategy<Value = Result<Options<'static>>> {
     let tolerance = prop_oneof![4 => Just(1e-6), 1 => anything()];
     let accuracy = prop_oneof![4 => Just(1e-3), 1 => anything()];
     let rank = prop_oneof![2 => (0_usize..40).prop_map(Some), 1 => Just(None)];
     let kernel = (method(), rank, accuracy, any::<bool>(), any::<bool>());
-    (epsilon(), kernel, any::<u64>(), tolerance, any::<bool>()).prop_map(
-        |(epsilon, (method, rank, accuracy, gauge, exact), seed, tolerance, single)| {
+    (epsilon(), kernel, rho(), any::<u64>(), tolerance, any::<bool>()).prop_map(
+        |(epsilon, (method, rank, accuracy, gauge, exact), rho, seed, tolerance, single)| {
             let mut builder = Options::builder(epsilon);
             if let Some(rank) = rank {
                 builder = builder.rank(rank);
@@ -140,6 +157,8 @@ fn options() -> impl Strategy<Value = Result<Options<'static>>> {
                 .accuracy(accuracy)
                 .gauge(gauge)
                 .allow_exact(exact)
+                .rho_x(rho[0])
+                .rho_y(rho[1])
                 .seed(seed)
                 .tolerance(tolerance)
                 .precision(if single { Precision::F32 } else { Precision::F64 })
@@ -158,6 +177,7 @@ fn speaks(error: &Error) {
 /// A solution has numbers in it.
 fn finite(s: &Solution) {
     let all = [s.value, s.value_kl, s.marginal_error_x, s.marginal_error_y, s.epsilon];
+    let all = [&all[..], &[s.mass, s.marginal_gap_x, s.marginal_gap_y]].concat();
     let potentials = [&s.potential_x, &s.potential_y];
     assert!(
         all.iter()
@@ -298,7 +318,7 @@ proptest! {
         entries in prop::collection::vec(anything(), 16),
         positive in prop::collection::vec(prop_oneof![8 => 0.1..2.0_f64, 1 => anything()], 32),
         weights in weights(4),
-        epsilon in epsilon(),
+        (epsilon, rho) in (epsilon(), rho()),
         (kind, single) in (0..4, any::<bool>()),
     ) {
         let points = |n: usize| Points::new(vec![0.0; n], 1).unwrap();
@@ -317,7 +337,8 @@ proptest! {
         };
         let precision = if single { Precision::F32 } else { Precision::F64 };
         let options = method.and_then(|method| {
-            Options::builder(epsilon).method(method).precision(precision).max_iterations(20).build()
+            Options::builder(epsilon).method(method).precision(precision).max_iterations(20)
+                .rho_x(rho[0]).rho_y(rho[1]).build()
         });
         match options {
             Ok(options) => solve(&mu, &nu, &options),

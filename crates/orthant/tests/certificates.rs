@@ -36,9 +36,13 @@ fn the_exact_value_is_inside() {
                 let exact = exact(&mu, &nu, epsilon);
                 let sobol = Anchors::Random(Draw::Sobol);
                 let iid = Anchors::Random(Draw::Iid);
-                for (anchors, rank) in
-                    [(sobol, 80), (sobol, 600), (iid, 300), (Anchors::Paper { centred: true }, 400)]
-                {
+                for (anchors, rank) in [
+                    (sobol, 80),
+                    (sobol, 600),
+                    (iid, 300),
+                    (Anchors::Paper { centred: true }, 400),
+                    (Anchors::Adaptive, 300),
+                ] {
                     let options = Options::builder(epsilon)
                         .method(gaussian(anchors))
                         .rank(rank)
@@ -58,6 +62,10 @@ fn the_exact_value_is_inside() {
                             exact.value
                         ));
                     }
+                    if anchors == Anchors::Adaptive {
+                        // Corrected already.
+                        continue;
+                    }
                     raw.push((s.value - exact.value).abs());
                     corrected.push((s.corrected.unwrap() - exact.value).abs() / raw[raw.len() - 1]);
                 }
@@ -67,8 +75,8 @@ fn the_exact_value_is_inside() {
     assert!(all >= 200, "{all}");
     assert!(100 * outside.len() <= all, "{} of {all}: {outside:#?}", outside.len());
     corrected.sort_by(f64::total_cmp);
-    // The corrected value is closer.
-    assert!(corrected[corrected.len() / 2] < 0.7, "{}", corrected[corrected.len() / 2]);
+    // The corrected value is closer: 0.49 of the error in the median.
+    assert!(corrected[corrected.len() / 2] < 0.6, "{}", corrected[corrected.len() / 2]);
 }
 
 #[test]
@@ -129,6 +137,23 @@ fn divergences_add_up_the_intervals_of_their_terms() {
     assert!((d.corrected().unwrap() - exact.value).abs() < interval.width());
     assert!(of(Method::gaussian(), false).interval().is_none());
     assert_eq!(exact.interval().unwrap().kind, Certainty::Exact);
+}
+
+#[test]
+fn corrected_potentials_are_corrected_at_points_of_weight_zero_too() {
+    let [mut x, y] = Shape::Gaussian.pair(1200, 1100, 6, 6);
+    x.extend_from_within(..6);
+    let weights: Vec<f64> = (0..=1200).map(|i| f64::from(i < 1200)).collect();
+    let mu = Measure::weighted(Points::new(x, 6).unwrap(), &weights).unwrap();
+    let nu = uniform(y, 6);
+    for rho in [f64::INFINITY, 5.0] {
+        let options = Options::builder(2.0).rho_x(rho).rho_y(rho).accuracy(1e-2);
+        let options = options.allow_exact(false).tolerance(1e-10).build().unwrap();
+        let s = rot(&mu, &nu, &options).unwrap();
+        assert!(s.corrected.is_some(), "{:?}", s.reason);
+        let potential = s.potential_kl_x();
+        assert!((potential[0] - potential[1200]).abs() < 1e-7, "{rho}: {potential:?}");
+    }
 }
 
 /// The rank grows, or the exact kernel ends it, until the promise is kept.

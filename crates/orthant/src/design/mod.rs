@@ -1,6 +1,7 @@
 //! Designs: where the anchors of Gaussian features are put.
 
 mod lattice;
+mod local;
 mod orthogonal;
 mod quantile;
 mod random;
@@ -8,5 +9,6 @@ mod sobol;
 
 pub(crate) use lattice::value_bound;
 pub use lattice::{Lattice, MOST_AXES, poisson_error};
+pub(crate) use local::Clusters;
 pub use random::Draw;
 pub(crate) use random::normals;

@@ -122,6 +122,30 @@ impl Gaussian {
         Gaussian { affine, q }
     }
 
+    /// The map with anchors (rows, in coordinates of the frame) of any law, by the logarithm of their density.
+    pub(crate) fn of_density(
+        frame: Frame,
+        epsilon: f64,
+        anchors: &[f64],
+        log_density: &[f64],
+    ) -> Self {
+        let (dim, rank) = (frame.dim(), log_density.len());
+        let peak = 0.5 * dim as f64 * (4.0 / (std::f64::consts::PI * epsilon)).ln();
+        let affine = Affine::new(
+            frame,
+            rank,
+            -2.0 / epsilon,
+            4.0 / epsilon,
+            |k, c| anchors[k * dim + c],
+            |k| {
+                let u = &anchors[k * dim..(k + 1) * dim];
+                let square: f64 = u.iter().map(|u| u * u).sum();
+                0.5 * (peak - (rank as f64).ln() - log_density[k]) - 2.0 * square / epsilon
+            },
+        );
+        Gaussian { affine, q: Vec::new() }
+    }
+
     /// Multiplies all features by `exp(log)`.
     pub(crate) fn scale(&mut self, log: f64) {
         self.affine.shift(log);

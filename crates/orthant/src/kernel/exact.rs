@@ -4,7 +4,7 @@
 //! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
-use super::{Builds, ExactSide, Kernel, Marginal, SelfKernel, Side, log_sum};
+use super::{Builds, ExactSide, Kernel, Marginal, SelfKernel, Side, Target, log_sum};
 use crate::error::{Cloud, Error, Result};
 
 /// The kernel between two clouds.
@@ -34,6 +34,24 @@ fn prepare<S: Side>(side: &mut S, message: &[f64]) -> Result<()> {
     if side.needs_rebuild(message) { side.rebuild(message) } else { Ok(()) }
 }
 
+/// `f_i <- next(f_i, w_i - tau s_i)`, with sums `s` (logarithms); returns the change of the marginal.
+fn advance(f: &mut [f64], s: &[f64], a: Target<'_>, next: impl Fn(f64, f64) -> f64) -> f64 {
+    let mass = a.relaxed.map_or(0.0, |relaxed| relaxed.log_mass(s));
+    let mut error = 0.0;
+    for (i, (f, s)) in f.iter_mut().zip(s).enumerate() {
+        let (log, marginal) = match a.relaxed {
+            None => (a.weights[i].ln(), a.weights[i]),
+            Some(relaxed) => {
+                let log = relaxed.log_marginal(i, *s) - mass;
+                (log, log.exp())
+            }
+        };
+        error += ((*f + s).exp() - marginal).abs();
+        *f = next(*f, log - s);
+    }
+    error
+}
+
 impl<S: Side> Kernel for Exact<S> {
     fn rows(&self) -> usize {
         self.x.rows()
@@ -49,25 +67,20 @@ impl<S: Side> Kernel for Exact<S> {
         Ok(())
     }
 
-    fn update_y(&mut self, b: &[f64]) -> Result<f64> {
-        let mut error = 0.0;
-        for (j, ((g, s), b)) in self.g.iter_mut().zip(&self.message).zip(b).enumerate() {
-            if !s.is_finite() {
-                return Err(Error::Breakdown {
-                    iteration: 0,
-                    cloud: Cloud::Y,
-                    row: j + 1,
-                    value: s.exp(),
-                    remedy: "the kernel must be positive",
-                });
-            }
-            error += ((*g + s).exp() - b).abs();
-            *g = b.ln() - s;
+    fn update_y(&mut self, b: Target<'_>) -> Result<f64> {
+        if let Some(j) = self.message.iter().position(|s| !s.is_finite()) {
+            return Err(Error::Breakdown {
+                iteration: 0,
+                cloud: Cloud::Y,
+                row: j + 1,
+                value: self.message[j].exp(),
+                remedy: "the kernel must be positive",
+            });
         }
-        Ok(error)
+        Ok(advance(&mut self.g, &self.message, b, |_, new| new))
     }
 
-    fn update_x(&mut self, a: &[f64]) -> Result<f64> {
+    fn update_x(&mut self, a: Target<'_>) -> Result<f64> {
         prepare(&mut self.x, &self.g)?;
         let error = self.x.update(&self.g, a, &mut self.message)?;
         // Every column matters here: it is a point.
@@ -88,9 +101,9 @@ impl<S: Side> Kernel for Exact<S> {
         g.copy_from_slice(&self.g);
     }
 
-    fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]> {
+    fn marginals(&mut self, a: Target<'_>, b: Target<'_>) -> Result<[Marginal; 2]> {
         prepare(&mut self.x, &self.g)?;
-        let (mut f, mut s) = (vec![0.0; a.len()], vec![0.0; a.len()]);
+        let (mut f, mut s) = (vec![0.0; self.rows()], vec![0.0; self.rows()]);
         self.x.potential(&mut f);
         self.x.log_apply(&self.g, &mut s)?;
         Ok([Marginal::of(&f, &s, a), Marginal::of(&self.g, &self.message, b)])
@@ -145,21 +158,16 @@ impl<S: Side> SelfKernel for ExactSelf<S> {
         Ok(())
     }
 
-    fn update(&mut self, a: &[f64]) -> Result<f64> {
+    fn update(&mut self, a: Target<'_>) -> Result<f64> {
         self.apply()?;
-        let mut error = 0.0;
-        for ((f, s), a) in self.f.iter_mut().zip(&self.sums).zip(a) {
-            error += ((*f + s).exp() - a).abs();
-            *f = 0.5 * (*f + a.ln() - s);
-        }
-        Ok(error)
+        Ok(advance(&mut self.f, &self.sums, a, |old, new| 0.5 * (old + new)))
     }
 
     fn potential(&self, f: &mut [f64]) {
         f.copy_from_slice(&self.f);
     }
 
-    fn marginal(&mut self, a: &[f64]) -> Result<Marginal> {
+    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal> {
         self.apply()?;
         Ok(Marginal::of(&self.f, &self.sums, a))
     }

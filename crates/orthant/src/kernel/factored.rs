@@ -1,6 +1,6 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
-use super::{Builds, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, log_sum};
+use super::{Builds, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Target, log_sum};
 use crate::error::{Cloud, Error, Result};
 
 /// Two sides that exchange messages of `r` numbers.
@@ -61,15 +61,38 @@ impl<S: Side> Kernel for Factored<S> {
         Ok(())
     }
 
-    fn update_y(&mut self, b: &[f64]) -> Result<f64> {
+    fn update_y(&mut self, b: Target<'_>) -> Result<f64> {
         prepare(&mut self.y, &mut self.x, &mut self.y_message)
             .and_then(|()| self.y.update(&self.y_message, b, &mut self.z_message))
             .map_err(of_second)
     }
 
-    fn update_x(&mut self, a: &[f64]) -> Result<f64> {
+    fn update_x(&mut self, a: Target<'_>) -> Result<f64> {
         prepare(&mut self.x, &mut self.y, &mut self.z_message)?;
         self.x.update(&self.z_message, a, &mut self.y_message)
+    }
+
+    fn refresh(&mut self, a: Target<'_>, b: Target<'_>) -> Result<f64> {
+        let mut z = self.z_message.clone();
+        let windows = self.y.whole_message(&mut z);
+        let lost = |message: &[f64]| message.contains(&f64::NEG_INFINITY);
+        if !(windows || lost(&self.z_message) || lost(&self.y_message)) {
+            return Ok(0.0);
+        }
+        let (mut f, mut g) = (vec![0.0; self.rows()], vec![0.0; self.columns()]);
+        if !windows {
+            self.y.potential(&mut g);
+            self.y.message(&g, &mut z);
+        }
+        self.x.rebuild(&z)?;
+        self.z_message = z;
+        self.x.update(&self.z_message, a, &mut self.y_message)?;
+        if !self.x.whole_message(&mut self.y_message) {
+            self.x.potential(&mut f);
+            self.x.message(&f, &mut self.y_message);
+        }
+        self.y.rebuild(&self.y_message).map_err(of_second)?;
+        self.y.update(&self.y_message, b, &mut self.z_message).map_err(of_second)
     }
 
     fn messages(&mut self) -> (&mut [f64], &[f64]) {
@@ -105,12 +128,12 @@ impl<S: Side> Kernel for Factored<S> {
         Ok(lost.max(0.0))
     }
 
-    fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]> {
-        let of = |side: &mut S, message: &[f64], weights: &[f64]| {
-            let (mut f, mut s) = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
+    fn marginals(&mut self, a: Target<'_>, b: Target<'_>) -> Result<[Marginal; 2]> {
+        let of = |side: &mut S, message: &[f64], target: Target<'_>| {
+            let (mut f, mut s) = (vec![0.0; side.rows()], vec![0.0; side.rows()]);
             side.potential(&mut f);
             side.log_apply(message, &mut s)?;
-            Ok(Marginal::of(&f, &s, weights))
+            Ok(Marginal::of(&f, &s, target))
         };
         prepare(&mut self.x, &mut self.y, &mut self.z_message)?;
         prepare(&mut self.y, &mut self.x, &mut self.y_message).map_err(of_second)?;
@@ -162,7 +185,7 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
         Ok(())
     }
 
-    fn update(&mut self, a: &[f64]) -> Result<f64> {
+    fn update(&mut self, a: Target<'_>) -> Result<f64> {
         self.prepare()?;
         let error = self.side.average(&self.message, a, &mut self.next)?;
         std::mem::swap(&mut self.message, &mut self.next);
@@ -187,9 +210,9 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
         Ok(lost.max(0.0))
     }
 
-    fn marginal(&mut self, a: &[f64]) -> Result<Marginal> {
+    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal> {
         self.prepare()?;
-        let (mut f, mut s) = (vec![0.0; a.len()], vec![0.0; a.len()]);
+        let (mut f, mut s) = (vec![0.0; self.rows()], vec![0.0; self.rows()]);
         self.side.potential(&mut f);
         self.side.log_apply(&self.message, &mut s)?;
         Ok(Marginal::of(&f, &s, a))

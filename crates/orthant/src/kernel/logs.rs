@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::target::{Step, Tally};
 use super::{Local, LogRows, Partition, Reduce};
 use crate::mixture::{Open, ROUNDS, Waiting};
 use crate::simd::{self, ColumnSums, Float};
@@ -24,6 +25,7 @@ pub(crate) struct LogPass {
     sums: Vec<f64>,
     most: Vec<f64>,
     errors: Vec<f64>,
+    tallies: Vec<f64>,
     /// Sums and maxima over all chunks.
     total: Vec<f64>,
     top: Vec<f64>,
@@ -54,6 +56,7 @@ impl LogPass {
             sums: vec![0.0; chunks * stride],
             most: vec![0.0; chunks * stride],
             errors: vec![0.0; chunks],
+            tallies: vec![0.0; chunks * Tally::LEN],
             total: vec![0.0; stride],
             top: vec![0.0; stride],
         }
@@ -259,6 +262,40 @@ impl LogPass {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
         }
         self.error()
+    }
+
+    /// [`LogPass::half_step`] where the marginal is relaxed; also returns what else was added up.
+    pub(crate) fn relaxed_step(
+        &mut self,
+        source: &dyn LogRows,
+        z: &[f64],
+        step: Step<'_>,
+        f: &mut [f64],
+        y: &mut [f64],
+    ) -> Tally {
+        let stride = self.stride;
+        let mut tallies = std::mem::take(&mut self.tallies);
+        tallies.fill(0.0);
+        let shares = (f.par_chunks_mut(self.partition.chunk()), tallies.par_chunks_mut(Tally::LEN));
+        self.run(source, shares.into_par_iter(), |(f, share), rows, logs, chunk| {
+            let mut tally = Tally::total(share);
+            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
+                let (i, f) = (chunk.first + row, &mut f[row]);
+                let top = simd::max_sum(logs, z);
+                let sum = simd::exp_slice(logs, z, top);
+                let (factor, new) = step.row(i, *f + top, sum, top, &mut tally);
+                *f = new - top;
+                simd::accumulate(logs, factor, chunk.sums);
+            }
+            tally.store(share);
+        });
+        let tally = Tally::total(&tallies);
+        self.tallies = tallies;
+        Local.sum(&self.sums, &mut self.total);
+        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
+            *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
+        }
+        tally
     }
 
     /// `sum_ik exp(f_i + L_ik + z_k) L_ik`.

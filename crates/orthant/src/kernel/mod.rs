@@ -11,6 +11,10 @@
 //! on both sides ([`Factored`]) a message has `r` numbers; for an exact kernel ([`Exact`]) the rows
 //! are `log k(x_i, y_j)` over the points `j` themselves and a message is a potential. Stored or
 //! recomputed rows, single or double precision are the business of the side alone.
+//!
+//! Where a marginal is relaxed ([`Target::relaxed`]), `a_i` becomes `exp(w_i + (1 - tau) s_i)` with `s_i` the
+//! logarithm of the sum, divided by its sum over the points: plans have mass 1 here, whatever mass
+//! they should have ([`crate::unbalanced`] knows).
 
 mod cells;
 mod exact;
@@ -22,6 +26,7 @@ mod recomputed;
 mod rows;
 mod separable;
 mod stored;
+mod target;
 
 pub(crate) use cells::Cells;
 pub(crate) use exact::{Exact, ExactSelf};
@@ -34,6 +39,7 @@ pub use rows::CostMatrix;
 pub(crate) use rows::{CostRows, FeatureCost};
 pub(crate) use separable::Separable;
 pub(crate) use stored::Stored;
+pub(crate) use target::{Relaxed, Target};
 
 use std::time::Duration;
 
@@ -103,10 +109,10 @@ pub(crate) trait Side: Send {
     /// `sum_i |u_i sum_k exp(L_ik + z_k) - a_i|` of the `u` before.
     ///
     /// An entry of `y` that cannot be told from zero is minus infinity: see [`Side::complete`].
-    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64>;
+    fn update(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64>;
 
     /// The same with the geometric mean of the old and the new `u`, for symmetric problems.
-    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64>;
+    fn average(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64>;
 
     /// `out_i = log sum_k exp(L_ik + z_k)`.
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()>;
@@ -173,7 +179,8 @@ impl std::ops::Add for Builds {
 pub(crate) struct Marginal {
     /// The sums, of the plan divided by its mass.
     pub(crate) sums: Vec<f64>,
-    /// L1 distance from the weights, of the plan divided by its mass.
+    /// L1 distance from what an update would make of it (the weights, if these are given), of the plan
+    /// divided by its mass.
     pub(crate) error: f64,
     /// Logarithm of the mass of the plan.
     pub(crate) log_mass: f64,
@@ -181,10 +188,18 @@ pub(crate) struct Marginal {
 
 impl Marginal {
     /// Of the plan with potential `f` (logarithms) and `log (K v)_i = s_i`.
-    pub(crate) fn of(f: &[f64], s: &[f64], a: &[f64]) -> Self {
+    pub(crate) fn of(f: &[f64], s: &[f64], a: Target<'_>) -> Self {
         let log_mass = log_sum(f.iter().zip(s).map(|(f, s)| f + s));
         let sums: Vec<f64> = f.iter().zip(s).map(|(f, s)| (f + s - log_mass).exp()).collect();
-        let error = sums.iter().zip(a).map(|(sum, a)| (sum - a).abs()).sum();
+        let error = match a.relaxed {
+            None => sums.iter().zip(a.weights).map(|(sum, a)| (sum - a).abs()).sum(),
+            Some(relaxed) => {
+                let mass = relaxed.log_mass(s);
+                let new = |(i, s): (usize, &f64)| (relaxed.log_marginal(i, *s) - mass).exp();
+                let new = s.iter().enumerate().map(new);
+                sums.iter().zip(new).map(|(sum, new)| (sum - new).abs()).sum()
+            }
+        };
         Marginal { sums, error, log_mass }
     }
 }
@@ -207,10 +222,17 @@ pub(crate) trait Kernel: Send {
     fn start(&mut self, f: &[f64]) -> Result<()>;
 
     /// `v <- b / K^T u`; returns the error `||v * K^T u - b||_1` of the `v` before.
-    fn update_y(&mut self, b: &[f64]) -> Result<f64>;
+    fn update_y(&mut self, b: Target<'_>) -> Result<f64>;
 
     /// `u <- a / K v`; returns the error `||u * K v - a||_1` of the `u` before.
-    fn update_x(&mut self, a: &[f64]) -> Result<f64>;
+    fn update_x(&mut self, a: Target<'_>) -> Result<f64>;
+
+    /// One iteration without anything that was left out as too faint; returns the error of the `v` before.
+    /// Where marginals are relaxed, points can be so faint that no message reaches them: these get
+    /// their potentials here.
+    fn refresh(&mut self, _a: Target<'_>, _b: Target<'_>) -> Result<f64> {
+        Ok(0.0)
+    }
 
     /// The message that [`Kernel::update_x`] takes from the second cloud and [`Kernel::update_y`] makes anew, of
     /// which an iteration is a function, and the one in the other direction. Their sum is the logarithm of the
@@ -232,7 +254,7 @@ pub(crate) trait Kernel: Send {
     }
 
     /// The row and the column marginal of the plan.
-    fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]>;
+    fn marginals(&mut self, a: Target<'_>, b: Target<'_>) -> Result<[Marginal; 2]>;
 
     fn builds(&self) -> Builds;
 }
@@ -245,7 +267,7 @@ pub(crate) trait SelfKernel: Send {
     fn start(&mut self, f: &[f64]) -> Result<()>;
 
     /// `u <- sqrt(u * (a / K u))`; returns the error `||u * K u - a||_1` of the `u` before.
-    fn update(&mut self, a: &[f64]) -> Result<f64>;
+    fn update(&mut self, a: Target<'_>) -> Result<f64>;
 
     /// Writes `log u`.
     fn potential(&self, f: &mut [f64]);
@@ -256,7 +278,7 @@ pub(crate) trait SelfKernel: Send {
     }
 
     /// The marginal of the plan.
-    fn marginal(&mut self, a: &[f64]) -> Result<Marginal>;
+    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal>;
 
     fn builds(&self) -> Builds;
 }

@@ -11,11 +11,14 @@
 //! precision is far wider than that of the products: the approximation has errors of 1e-16 of the
 //! kernel's largest entries at least, and a product below that may have any sign. A product that is not
 //! positive is [`Error::NotPositive`]; nothing is added to it.
+//!
+//! Where a marginal is relaxed, points may be as faint as they like, so scalings are logarithms there.
 
 use rayon::prelude::*;
 
 use super::stored::contract;
-use super::{Builds, Kernel, Local, Marginal, Partition, Reduce, SelfKernel};
+use super::target::{Step, Tally};
+use super::{Builds, Kernel, Local, Marginal, Partition, Reduce, Relaxed, SelfKernel, Target};
 use crate::error::{Cloud, Error, Result};
 use crate::features::Basis;
 use crate::measure::Points;
@@ -30,6 +33,8 @@ pub(crate) struct Factors {
 
 /// Chunks at most: enough to keep many cores busy.
 const CHUNKS: usize = 128;
+/// Messages of plans whose mass is further from 1 than this (as a logarithm) may have lost terms.
+const RANGE: f64 = 50.0;
 
 impl Factors {
     pub(crate) fn new(basis: Basis, clouds: [&Points<'_>; 2]) -> Self {
@@ -52,7 +57,7 @@ impl Factors {
     pub(crate) fn own(&self, cloud: Cloud) -> NystromSelf<'_> {
         let stride = self.basis.stride();
         // A term of a cloud with itself has but one.
-        let half = Half::new(&self.clouds[cloud as usize], stride, Cloud::X);
+        let half = Half { logs: true, ..Half::new(&self.clouds[cloud as usize], stride, Cloud::X) };
         NystromSelf { half, received: Message { values: Aligned::zeros(stride), scale: 0.0 } }
     }
 
@@ -139,12 +144,10 @@ fn normalise(values: &mut [f64]) -> f64 {
     largest.ln()
 }
 
-/// What a pass makes of a row: the new state, the factor of the row in the message, and the sum of the
-/// row of the plan before.
+/// What a pass makes of a row: the new state, and the factor of the row in the message.
 struct Row {
     state: f64,
     factor: f64,
-    sum: f64,
 }
 
 /// The features of one cloud, its scaling and the message that it sends.
@@ -154,14 +157,17 @@ struct Half<'a> {
     stride: usize,
     partition: Partition,
     cloud: Cloud,
-    /// One number a row: `u_i e^{-shift}` in cross terms, `log u_i` in others.
+    /// One number a row: `u_i e^{-shift}`, or `log u_i` (in self terms, and where the marginal is relaxed).
     state: Vec<f64>,
     shift: f64,
+    logs: bool,
+    /// The constant of relaxed updates: see [`Step::level`].
+    level: f64,
     /// `Phi^T u`.
     message: Message,
-    /// For each chunk: its part of the message, of the error, and the first row that failed.
+    /// For each chunk: its part of the message, what else it adds up, and the first row that failed.
     sums: Vec<f64>,
-    errors: Vec<f64>,
+    tallies: Vec<f64>,
     failed: Vec<Option<(usize, f64)>>,
 }
 
@@ -177,9 +183,11 @@ impl<'a> Half<'a> {
             cloud,
             state: vec![0.0; rows],
             shift: 0.0,
+            logs: false,
+            level: 0.0,
             message: Message { values: Aligned::zeros(stride), scale: 0.0 },
             sums: vec![0.0; chunks * stride],
-            errors: vec![0.0; chunks],
+            tallies: vec![0.0; chunks * Tally::LEN],
             failed: vec![None; chunks],
         }
     }
@@ -189,49 +197,46 @@ impl<'a> Half<'a> {
     }
 
     /// One pass: `next(i, state_i, phi_i . z)` for every row, and the message of the new factors, which
-    /// are `u_i e^{-shift}`. Returns the L1 error `sum_i |sum_i - a_i|` of the plan before.
+    /// are `u_i e^{-shift}`. Returns what `next` added up.
     fn pass(
         &mut self,
         z: &Message,
-        a: &[f64],
         shift: f64,
-        next: impl Fn(usize, f64, f64) -> Row + Sync,
-    ) -> Result<f64> {
+        next: impl Fn(usize, f64, f64, &mut Tally) -> Row + Sync,
+    ) -> Result<Tally> {
         let (stride, chunk) = (self.stride, self.partition.chunk());
         (
             self.features.par_chunks(chunk * stride),
             self.state.par_chunks_mut(chunk),
             self.sums.par_chunks_mut(stride),
-            self.errors.par_iter_mut(),
+            self.tallies.par_chunks_mut(Tally::LEN),
             self.failed.par_iter_mut(),
         )
             .into_par_iter()
             .enumerate()
             .with_max_len(1)
-            .for_each(|(c, (features, state, sums, error, failed))| {
+            .for_each(|(c, (features, state, sums, share, failed))| {
                 sums.fill(0.0);
-                *error = 0.0;
                 *failed = None;
+                let mut tally = Tally::default();
                 simd::fused_block(features, &z.values, sums, |k, s| {
                     let i = c * chunk + k;
-                    let row = next(i, state[k], s);
+                    let row = next(i, state[k], s, &mut tally);
                     if !(s > 0.0 && s.is_finite() && row.factor.is_finite()) {
                         failed.get_or_insert((i, s));
                         return 0.0;
                     }
-                    *error += (row.sum - a[i]).abs();
                     state[k] = row.state;
                     row.factor
                 });
+                tally.store(share);
             });
         if let Some((i, s)) = self.failed.iter().flatten().next() {
             return Err(self.not_positive(*i, s * z.scale.exp()));
         }
         self.shift = shift;
         self.gather(shift);
-        let mut error = [0.0];
-        Local.sum(&self.errors, &mut error);
-        Ok(error[0])
+        Ok(Tally::total(&self.tallies))
     }
 
     fn not_positive(&self, i: usize, value: f64) -> Error {
@@ -279,18 +284,66 @@ impl<'a> Half<'a> {
         Ok(out)
     }
 
-    /// `u <- a / s`; see [`Half::pass`].
-    fn update(&mut self, z: &Message, a: &[f64]) -> Result<f64> {
+    /// `u <- a / s`; returns the L1 error of the plan before.
+    fn update(&mut self, z: &Message, a: Target<'_>) -> Result<f64> {
+        let Target { weights: a, relaxed } = a;
+        if let Some(relaxed) = relaxed {
+            self.take_logs();
+            return self.relaxed_step(z, relaxed, false);
+        }
         // The scales of messages hardly change from one iteration to the next.
         let ratio = (self.shift + z.scale).exp();
-        self.pass(z, a, -z.scale, |i, u, s| {
+        let tally = self.pass(z, -z.scale, |i, u, s, tally| {
             let new = a[i] / s;
-            Row { state: new, factor: new, sum: u * s * ratio }
-        })
+            tally.error += (u * s * ratio - a[i]).abs();
+            Row { state: new, factor: new }
+        })?;
+        Ok(tally.error)
     }
 
-    /// `log u` of a cross term.
+    /// Keeps `log u` from now on.
+    fn take_logs(&mut self) {
+        if !self.logs {
+            for u in &mut self.state {
+                *u = u.ln() + self.shift;
+            }
+            self.logs = true;
+        }
+    }
+
+    /// One half of an iteration where the marginal is relaxed.
+    fn relaxed_step(&mut self, z: &Message, relaxed: Relaxed<'_>, average: bool) -> Result<f64> {
+        let step = Step { relaxed, level: self.level, average };
+        let tally = self.pass(z, -z.scale, |i, f, s, tally| {
+            let (factor, new) = step.row(i, f + z.scale, s, z.scale, tally);
+            // Out of range, as the mass is then: the message is sent anew.
+            Row { state: new - z.scale, factor: if factor == f64::INFINITY { 0.0 } else { factor } }
+        })?;
+        let near = tally.log_mass(RANGE);
+        let log_mass = match near {
+            Some(log_mass) => log_mass,
+            None => relaxed.log_mass(&self.log_products(z)?) + self.level,
+        };
+        self.level -= log_mass;
+        let change = step.share() * log_mass;
+        for f in &mut self.state {
+            *f -= change;
+        }
+        if near.is_some() {
+            self.message.scale -= change;
+        } else {
+            let f = std::mem::take(&mut self.state);
+            self.send(&f);
+            self.state = f;
+        }
+        Ok(tally.error())
+    }
+
+    /// `log u`.
     fn potential(&self, f: &mut [f64]) {
+        if self.logs {
+            return f.copy_from_slice(&self.state);
+        }
         for (f, u) in f.iter_mut().zip(&self.state) {
             *f = u.ln() + self.shift;
         }
@@ -322,14 +375,15 @@ impl Kernel for Nystrom<'_> {
         }
         self.y.state.fill(0.0);
         self.y.shift = -self.x.message.scale;
+        (self.x.logs, self.y.logs) = (false, false);
         Ok(())
     }
 
-    fn update_y(&mut self, b: &[f64]) -> Result<f64> {
+    fn update_y(&mut self, b: Target<'_>) -> Result<f64> {
         self.y.update(&self.x.message, b)
     }
 
-    fn update_x(&mut self, a: &[f64]) -> Result<f64> {
+    fn update_x(&mut self, a: Target<'_>) -> Result<f64> {
         self.x.update(&self.y.message, a)
     }
 
@@ -338,9 +392,9 @@ impl Kernel for Nystrom<'_> {
         self.y.potential(g);
     }
 
-    fn marginals(&mut self, a: &[f64], b: &[f64]) -> Result<[Marginal; 2]> {
-        let of = |half: &Half<'_>, z: &Message, a: &[f64]| {
-            let mut f = vec![0.0; a.len()];
+    fn marginals(&mut self, a: Target<'_>, b: Target<'_>) -> Result<[Marginal; 2]> {
+        let of = |half: &Half<'_>, z: &Message, a: Target<'_>| {
+            let mut f = vec![0.0; half.rows()];
             half.potential(&mut f);
             Ok(Marginal::of(&f, &half.log_products(z)?, a))
         };
@@ -378,21 +432,27 @@ impl SelfKernel for NystromSelf<'_> {
         Ok(())
     }
 
-    fn update(&mut self, a: &[f64]) -> Result<f64> {
+    fn update(&mut self, a: Target<'_>) -> Result<f64> {
         std::mem::swap(&mut self.half.message, &mut self.received);
         let z = &self.received;
-        self.half.pass(z, a, 0.0, |i, f, s| {
+        let Target { weights: a, relaxed } = a;
+        if let Some(relaxed) = relaxed {
+            return self.half.relaxed_step(z, relaxed, true);
+        }
+        let tally = self.half.pass(z, 0.0, |i, f, s, tally| {
             let log = s.ln() + z.scale;
             let state = 0.5 * (f + a[i].ln() - log);
-            Row { state, factor: state.exp(), sum: (f + log).exp() }
-        })
+            tally.error += ((f + log).exp() - a[i]).abs();
+            Row { state, factor: state.exp() }
+        })?;
+        Ok(tally.error)
     }
 
     fn potential(&self, f: &mut [f64]) {
         f.copy_from_slice(&self.half.state);
     }
 
-    fn marginal(&mut self, a: &[f64]) -> Result<Marginal> {
+    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal> {
         Ok(Marginal::of(&self.half.state, &self.half.log_products(&self.half.message)?, a))
     }
 

@@ -1,6 +1,7 @@
 //! A side whose rows are never stored: exact, and linear in memory.
 
-use super::{Builds, ExactSide, LogPass, LogRows, Partition, Side};
+use super::target::Step;
+use super::{Builds, ExactSide, LogPass, LogRows, Partition, Relaxed, Side, Target};
 use crate::error::{Cloud, Error, Result};
 
 /// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
@@ -11,13 +12,18 @@ pub(crate) struct Recomputed<'a> {
     pass: LogPass,
     /// `log u`.
     f: Vec<f64>,
+    sums: Vec<f64>,
     /// A message, padded.
     z: Vec<f64>,
     exact: Vec<f64>,
+    /// The constant of relaxed updates: see [`Step::level`].
+    level: f64,
 }
 
 /// Chunks at most; each owns a few rows of scratch space, which may be as long as the other cloud.
 const CHUNKS: usize = 32;
+/// Messages of plans whose mass is further from 1 than this (as a logarithm) may have lost terms.
+const RANGE: f64 = 50.0;
 
 impl<'a> Recomputed<'a> {
     pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
@@ -26,8 +32,10 @@ impl<'a> Recomputed<'a> {
         let stride = pass.stride();
         Recomputed {
             f: vec![f64::NEG_INFINITY; rows],
+            sums: vec![0.0; rows],
             z: vec![0.0; stride],
             exact: vec![0.0; stride],
+            level: 0.0,
             pass,
             source,
         }
@@ -48,13 +56,51 @@ impl<'a> Recomputed<'a> {
         let error = self.pass.half_step(&*self.source, &self.z, a, &mut self.f, y, next);
         match self.f.iter().position(|f| !f.is_finite()) {
             None => Ok(error),
-            Some(i) => Err(Error::Breakdown {
-                iteration: 0,
-                cloud: Cloud::X,
-                row: i + 1,
-                value: (a[i].ln() - self.f[i]).exp(),
-                remedy: "epsilon is too small for this kernel",
-            }),
+            Some(i) => Err(Self::breakdown(i, (a[i].ln() - self.f[i]).exp())),
+        }
+    }
+
+    /// One half of an iteration where the marginal is relaxed.
+    fn relaxed_step(
+        &mut self,
+        z: &[f64],
+        relaxed: Relaxed<'_>,
+        y: &mut [f64],
+        average: bool,
+    ) -> Result<f64> {
+        self.load(z);
+        let step = Step { relaxed, level: self.level, average };
+        let tally = self.pass.relaxed_step(&*self.source, &self.z, step, &mut self.f, y);
+        if let Some(i) = self.f.iter().position(|f| !f.is_finite()) {
+            return Err(Self::breakdown(i, self.f[i]));
+        }
+        let near = tally.log_mass(RANGE);
+        let log_mass = near.unwrap_or_else(|| {
+            self.pass.row_sums(&*self.source, &self.z, &mut self.sums);
+            relaxed.log_mass(&self.sums) + self.level
+        });
+        self.level -= log_mass;
+        let change = step.share() * log_mass;
+        for f in &mut self.f {
+            *f -= change;
+        }
+        if near.is_some() {
+            for y in y {
+                *y -= change;
+            }
+        } else {
+            self.pass.column_sums(&*self.source, &self.f, y);
+        }
+        Ok(tally.error())
+    }
+
+    fn breakdown(row: usize, value: f64) -> Error {
+        Error::Breakdown {
+            iteration: 0,
+            cloud: Cloud::X,
+            row: row + 1,
+            value,
+            remedy: "epsilon is too small for this kernel",
         }
     }
 }
@@ -78,12 +124,20 @@ impl Side for Recomputed<'_> {
         Ok(())
     }
 
-    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
-        self.half_step(z, a, y, |i, _, s| a[i].ln() - s)
+    fn update(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+        let Target { weights: a, relaxed } = a;
+        match relaxed {
+            None => self.half_step(z, a, y, |i, _, s| a[i].ln() - s),
+            Some(relaxed) => self.relaxed_step(z, relaxed, y, false),
+        }
     }
 
-    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
-        self.half_step(z, a, y, |i, f, s| 0.5 * (f + a[i].ln() - s))
+    fn average(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+        let Target { weights: a, relaxed } = a;
+        match relaxed {
+            None => self.half_step(z, a, y, |i, f, s| 0.5 * (f + a[i].ln() - s)),
+            Some(relaxed) => self.relaxed_step(z, relaxed, y, true),
+        }
     }
 
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {

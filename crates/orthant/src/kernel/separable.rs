@@ -29,7 +29,8 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::cells::{Cell, Cells};
-use super::{Builds, Coordinates, Local, Mixed, Reduce, Side};
+use super::target::{Step, Tally};
+use super::{Builds, Coordinates, Local, Mixed, Reduce, Relaxed, Side, Target};
 use crate::design::{Lattice, MOST_AXES};
 use crate::error::{Cloud, Error, Result};
 use crate::measure::Points;
@@ -172,6 +173,9 @@ pub(crate) struct Separable<'a, T> {
     /// The message of the last pass, and the one that the windows were chosen for.
     z: Vec<f64>,
     aimed: Vec<f64>,
+    /// Where the marginal is relaxed, points can be so faint that nothing is sent to their nodes. These
+    /// then keep what was last heard: it matters to no other point, and is refreshed before the end.
+    hold: bool,
     /// The last one that was complete.
     completed: Vec<f64>,
     /// What each node had of the mass in the last pass.
@@ -187,6 +191,9 @@ pub(crate) struct Separable<'a, T> {
     /// The largest entry of each row of nodes of a message.
     best: Vec<f64>,
     f: Vec<f64>,
+    /// The constant of relaxed updates: see [`Step::level`].
+    level: f64,
+    tallies: Vec<f64>,
     passes: usize,
     refresh: usize,
     builds: Builds,
@@ -508,6 +515,50 @@ impl<T: Float> Work<T> {
     }
 }
 
+impl<T: Float> Work<T> {
+    /// [`Work::advance`] where the marginal is relaxed: factors stay logarithms, because points may be as
+    /// faint as they like.
+    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
+    fn advance_relaxed(
+        &mut self,
+        geometry: &Geometry<'_>,
+        spot: &mut Spot,
+        offsets: &[f64],
+        factors: &mut [f64],
+        first: usize,
+        z: &[f64],
+        step: &Step<'_>,
+        tally: &mut Tally,
+        total: &mut [f64],
+    ) {
+        let scale = self.load(geometry, &spot.cell, &spot.window, z);
+        let shift = scale - spot.scale;
+        let centre = geometry.centre(&spot.window);
+        self.clear(&spot.window);
+        for from in (0..factors.len()).step_by(block::<T>()) {
+            let len = block::<T>().min(factors.len() - from);
+            let points = self.tabulate(geometry, &spot.window, offsets, from, len);
+            self.gather(geometry, &spot.window, points);
+            let scaled = room(&mut self.factors, points);
+            scaled[len..].fill(T::ZERO);
+            for (i, scaled) in scaled[..len].iter_mut().enumerate() {
+                let q = &mut factors[from + i];
+                let old = if spot.logs { *q } else { q.ln() } + shift;
+                let t = |a: usize| offsets[a * spot.cell.len + from + i];
+                let exponent = geometry.point_exponent(&spot.cell, &centre, t);
+                let sum = self.out[i].to_f64();
+                let (factor, new) = step.row(first + from + i, old, sum, scale + exponent, tally);
+                *q = new;
+                *scaled = T::from_f64(factor);
+            }
+            self.scatter(geometry, &spot.window, points);
+        }
+        spot.logs = true;
+        spot.scale = scale;
+        self.add_mass(geometry, &spot.window, 1.0, total);
+    }
+}
+
 impl Work<f64> {
     /// `f + E` of the points of a cell, seen from a tile, to `logs`; returns the largest.
     fn tile_exponents(
@@ -730,8 +781,9 @@ impl<'a, T: Float> Separable<'a, T> {
             rows,
             cutoff,
             chunks,
-            z: vec![0.0; nodes],
+            z: vec![f64::NEG_INFINITY; nodes],
             aimed: Vec::new(),
+            hold: false,
             completed: Vec::new(),
             mass: vec![0.0; nodes],
             sums: vec![0.0; parts * nodes],
@@ -740,10 +792,40 @@ impl<'a, T: Float> Separable<'a, T> {
             top: vec![0.0; nodes],
             best: Vec::new(),
             f: vec![0.0; rows],
+            level: 0.0,
+            tallies: vec![0.0; parts * Tally::LEN],
             passes: 0,
             refresh: 0,
             builds: Builds::default(),
         }
+    }
+
+    /// Keeps a message, as far as it is one.
+    fn hear(&mut self, z: &[f64]) {
+        for (old, new) in self.z.iter_mut().zip(z) {
+            if *new > f64::NEG_INFINITY || !self.hold {
+                *old = *new;
+            }
+        }
+    }
+
+    /// Works with all that was heard as the message.
+    fn with_heard<R>(&mut self, work: impl FnOnce(&mut Self, &[f64]) -> R) -> R {
+        let z = std::mem::take(&mut self.z);
+        let done = work(self, &z);
+        self.z = z;
+        done
+    }
+
+    /// Whether a message has moved far, or the windows, chosen anew where it has moved, have no node of it.
+    fn lacks(&mut self, z: &[f64]) -> bool {
+        // Where there was mass in the last pass: elsewhere windows know little of a message.
+        let heavy = HEAVY / z.len() as f64;
+        let heavy = z.iter().zip(&self.completed).zip(&self.mass).filter(|(_, m)| **m > heavy);
+        if drift(heavy.map(|(pair, _)| pair)) > FORGETFUL {
+            return true;
+        }
+        if drift(z.iter().zip(&self.aimed)) > DRIFT { !self.aim(z) } else { self.blind(z) }
     }
 
     /// Chooses the windows for a message. Returns whether every cell has a node with a message.
@@ -828,7 +910,7 @@ impl<'a, T: Float> Separable<'a, T> {
             |(chunk, sums)| {
                 sums.fill(0.0);
                 chunk.error = 0.0;
-                let Chunk { first, spots, offsets, factors, error, work, exact } = chunk;
+                let Chunk { first, spots, offsets, factors, error, work, exact, .. } = chunk;
                 for spot in spots {
                     let range = spot.cell.first..spot.cell.first + spot.cell.len;
                     let a = &a[*first + range.start..*first + range.end];
@@ -844,8 +926,14 @@ impl<'a, T: Float> Separable<'a, T> {
                 }
             },
         );
+        self.send(y)?;
+        Ok(self.chunks.iter().map(|chunk| chunk.error).sum())
+    }
+
+    /// Adds the sums of all chunks and turns them into a message.
+    fn send(&mut self, y: &mut [f64]) -> Result<()> {
         Local.sum(&self.sums, &mut self.mass);
-        for ((y, sum), z) in y.iter_mut().zip(&self.mass).zip(z) {
+        for ((y, sum), z) in y.iter_mut().zip(&self.mass).zip(&self.z) {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
         }
         if let Some(sum) = self.mass.iter().find(|s| !s.is_finite()) {
@@ -853,7 +941,114 @@ impl<'a, T: Float> Separable<'a, T> {
             return Err(self.breakdown(sum));
         }
         self.passes += 1;
-        Ok(self.chunks.iter().map(|chunk| chunk.error).sum())
+        Ok(())
+    }
+
+    /// One pass where the marginal is relaxed.
+    fn relaxed_step(
+        &mut self,
+        z: &[f64],
+        relaxed: Relaxed<'_>,
+        y: &mut [f64],
+        average: bool,
+    ) -> Result<f64> {
+        let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
+        let step = Step { relaxed, level: self.level, average };
+        self.hear(z);
+        self.hold = true;
+        let z = &self.z[..];
+        self.chunks
+            .par_iter_mut()
+            .zip(self.sums.par_chunks_mut(z.len()))
+            .zip(self.tallies.par_chunks_mut(Tally::LEN))
+            .with_max_len(1)
+            .for_each(|((chunk, sums), share)| {
+                sums.fill(0.0);
+                let Chunk { first, spots, offsets, factors, work, exact, .. } = chunk;
+                let mut tally = Tally::default();
+                for spot in spots {
+                    let range = spot.cell.first..spot.cell.first + spot.cell.len;
+                    let first = *first + range.start;
+                    let offsets = &offsets[range.start * geometry.dim..range.end * geometry.dim];
+                    let (q, t) = (&mut factors[range], &mut tally);
+                    // Powers must stay in the range of the numbers.
+                    if size_of::<T>() == 8 || geometry.power_range(spot, half) > NARROW {
+                        exact
+                            .advance_relaxed(&geometry, spot, offsets, q, first, z, &step, t, sums);
+                    } else {
+                        work.advance_relaxed(&geometry, spot, offsets, q, first, z, &step, t, sums);
+                    }
+                }
+                tally.store(share);
+            });
+        let sent = self.send(y);
+        let tally = Tally::total(&self.tallies);
+        let near = tally.log_mass(T::DRIFT).filter(|_| sent.is_ok());
+        let log_mass = match near {
+            Some(log_mass) => log_mass,
+            None => self.relaxed_mass(relaxed)?,
+        };
+        self.level -= log_mass;
+        let change = step.share() * log_mass;
+        for spot in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.spots) {
+            // What makes a potential of the factors.
+            spot.scale += change;
+        }
+        if near.is_some() {
+            for y in y {
+                *y -= change;
+            }
+        } else {
+            self.whole_message(y);
+        }
+        Ok(tally.error())
+    }
+
+    /// [`Side::log_apply`] of a message without gaps.
+    fn apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
+        if (self.aimed.is_empty() || drift(z.iter().zip(&self.aimed)) > DRIFT) && !self.aim(z) {
+            return Err(self.breakdown(0.0));
+        }
+        let geometry = Geometry::new(self.lattice);
+        let mut rest = out;
+        let shares: Vec<&mut [f64]> = self
+            .chunks
+            .iter()
+            .map(|chunk| rest.split_off_mut(..chunk.factors.len()).expect("rows of all chunks"))
+            .collect();
+        self.chunks.par_iter_mut().zip(shares).with_max_len(1).for_each(|(chunk, out)| {
+            for spot in &chunk.spots {
+                let cell = &spot.cell;
+                let range = cell.first..cell.first + cell.len;
+                let offsets = &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                let out = &mut out[range];
+                let work = &mut chunk.exact;
+                let scale = work.load(&geometry, cell, &spot.window, z);
+                let centre = geometry.centre(&spot.window);
+                for from in (0..cell.len).step_by(block::<f64>()) {
+                    let len = block::<f64>().min(cell.len - from);
+                    let points = work.tabulate(&geometry, &spot.window, offsets, from, len);
+                    work.gather(&geometry, &spot.window, points);
+                    for (i, s) in work.out[..len].iter().enumerate() {
+                        let t = |a: usize| offsets[a * cell.len + from + i];
+                        out[from + i] = scale + geometry.point_exponent(cell, &centre, t) + s.ln();
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// The logarithm of the mass that a relaxed marginal gets, where it is out of range.
+    fn relaxed_mass(&mut self, relaxed: Relaxed<'_>) -> Result<f64> {
+        if self.chunks.iter().flat_map(|chunk| &chunk.factors).any(|q| !q.is_finite()) {
+            return Err(self.breakdown(f64::NAN));
+        }
+        let mut s = std::mem::take(&mut self.f);
+        let applied = self.with_heard(|side, z| side.apply(z, &mut s));
+        let log_mass = relaxed.log_mass(&s) + self.level;
+        self.f = s;
+        applied.map(|()| log_mass)
     }
 
     fn breakdown(&self, value: f64) -> Error {
@@ -1177,13 +1372,11 @@ impl<T: Float> Side for Separable<'_, T> {
         if self.aimed.is_empty() || self.passes >= self.refresh {
             return true;
         }
-        // Where there was mass in the last pass: elsewhere windows know little of a message.
-        let heavy = HEAVY / z.len() as f64;
-        let heavy = z.iter().zip(&self.completed).zip(&self.mass).filter(|(_, m)| **m > heavy);
-        if drift(heavy.map(|(pair, _)| pair)) > FORGETFUL {
-            return true;
+        if self.hold {
+            self.hear(z);
+            return self.with_heard(Self::lacks);
         }
-        if drift(z.iter().zip(&self.aimed)) > DRIFT { !self.aim(z) } else { self.blind(z) }
+        self.lacks(z)
     }
 
     fn note_absent(&mut self, _: &[f64]) {}
@@ -1199,49 +1392,29 @@ impl<T: Float> Side for Separable<'_, T> {
         if alive { Ok(()) } else { Err(self.breakdown(0.0)) }
     }
 
-    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
-        self.half_step(z, a, y, |_, a, s| a / s)
+    fn update(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+        match a.relaxed {
+            None => self.half_step(z, a.weights, y, |_, a, s| a / s),
+            Some(relaxed) => self.relaxed_step(z, relaxed, y, false),
+        }
     }
 
-    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
-        self.half_step(z, a, y, |old, a, s| match old {
+    fn average(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+        if let Some(relaxed) = a.relaxed {
+            return self.relaxed_step(z, relaxed, y, true);
+        }
+        self.half_step(z, a.weights, y, |old, a, s| match old {
             Factor::Plain(old) => old.sqrt() * (a / s).sqrt(),
             Factor::Log(old) => (0.5 * (old + (a / s).ln())).exp(),
         })
     }
 
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
-        if (self.aimed.is_empty() || drift(z.iter().zip(&self.aimed)) > DRIFT) && !self.aim(z) {
-            return Err(self.breakdown(0.0));
+        if self.hold {
+            self.hear(z);
+            return self.with_heard(|side, z| side.apply(z, out));
         }
-        let geometry = Geometry::new(self.lattice);
-        let mut rest = out;
-        let shares: Vec<&mut [f64]> = self
-            .chunks
-            .iter()
-            .map(|chunk| rest.split_off_mut(..chunk.factors.len()).expect("rows of all chunks"))
-            .collect();
-        self.chunks.par_iter_mut().zip(shares).with_max_len(1).for_each(|(chunk, out)| {
-            for spot in &chunk.spots {
-                let cell = &spot.cell;
-                let range = cell.first..cell.first + cell.len;
-                let offsets = &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
-                let out = &mut out[range];
-                let work = &mut chunk.exact;
-                let scale = work.load(&geometry, cell, &spot.window, z);
-                let centre = geometry.centre(&spot.window);
-                for from in (0..cell.len).step_by(block::<f64>()) {
-                    let len = block::<f64>().min(cell.len - from);
-                    let points = work.tabulate(&geometry, &spot.window, offsets, from, len);
-                    work.gather(&geometry, &spot.window, points);
-                    for (i, s) in work.out[..len].iter().enumerate() {
-                        let t = |a: usize| offsets[a * cell.len + from + i];
-                        out[from + i] = scale + geometry.point_exponent(cell, &centre, t) + s.ln();
-                    }
-                }
-            }
-        });
-        Ok(())
+        self.apply(z, out)
     }
 
     fn message(&mut self, f: &[f64], y: &mut [f64]) {
@@ -1413,13 +1586,13 @@ mod tests {
             );
             stored.start(&start).unwrap();
             separable.start(&start).unwrap();
-            stored.update_y(&b).unwrap();
-            separable.update_y(&b).unwrap();
+            stored.update_y(Target::fixed(&b)).unwrap();
+            separable.update_y(Target::fixed(&b)).unwrap();
             for iteration in 0..30 {
-                stored.update_x(&a).unwrap();
-                separable.update_x(&a).unwrap();
-                let e = stored.update_y(&b).unwrap();
-                let other = separable.update_y(&b).unwrap();
+                stored.update_x(Target::fixed(&a)).unwrap();
+                separable.update_x(Target::fixed(&a)).unwrap();
+                let e = stored.update_y(Target::fixed(&b)).unwrap();
+                let other = separable.update_y(Target::fixed(&b)).unwrap();
                 assert!(
                     (e - other).abs() <= 10.0 * tolerance,
                     "{dim} {epsilon}: {iteration}: {e} {other}"
@@ -1437,8 +1610,8 @@ mod tests {
                     );
                 }
             }
-            let [ma, mb] = stored.marginals(&a, &b).unwrap();
-            let [sa, sb] = separable.marginals(&a, &b).unwrap();
+            let [ma, mb] = stored.marginals(Target::fixed(&a), Target::fixed(&b)).unwrap();
+            let [sa, sb] = separable.marginals(Target::fixed(&a), Target::fixed(&b)).unwrap();
             assert!((ma.error - sa.error).abs() <= 10.0 * tolerance);
             assert!((mb.error - sb.error).abs() <= 10.0 * tolerance);
 
@@ -1447,8 +1620,8 @@ mod tests {
             stored.start(&start).unwrap();
             separable.start(&start).unwrap();
             for _ in 0..10 {
-                stored.update(&a).unwrap();
-                separable.update(&a).unwrap();
+                stored.update(Target::fixed(&a)).unwrap();
+                separable.update(Target::fixed(&a)).unwrap();
             }
             let (mut f, mut fs) = (vec![0.0; n], vec![0.0; n]);
             stored.potential(&mut f);

@@ -25,8 +25,10 @@ use rayon::prelude::*;
 
 use super::partition::BLOCK;
 use super::recomputed::fill_lost;
+use super::target::{Step, Tally};
 use super::{
-    Builds, Coordinates, ExactSide, Local, LogPass, LogRows, Mixed, Partition, Reduce, Side,
+    Builds, Coordinates, ExactSide, Local, LogPass, LogRows, Mixed, Partition, Reduce, Relaxed,
+    Side, Target,
 };
 use crate::error::{Cloud, Error, Result};
 use crate::simd::{self, Aligned, Float};
@@ -53,8 +55,11 @@ pub(crate) struct Stored<'a, T> {
     block: Aligned<T>,
     sums: Vec<f64>,
     errors: Vec<f64>,
+    tallies: Vec<f64>,
     total: Vec<f64>,
     f: Vec<f64>,
+    /// The constant of relaxed updates: see [`Step::level`].
+    level: f64,
     builds: Builds,
 }
 
@@ -80,8 +85,10 @@ impl<'a, T: Float> Stored<'a, T> {
             block: Aligned::zeros(chunks * stride),
             sums: vec![0.0; chunks * stride],
             errors: vec![0.0; chunks],
+            tallies: vec![0.0; chunks * Tally::LEN],
             total: vec![0.0; stride],
             f: vec![0.0; rows],
+            level: 0.0,
             builds: Builds::default(),
             source,
         }
@@ -145,12 +152,7 @@ impl<'a, T: Float> Stored<'a, T> {
                 }
             });
         self.logs = false;
-        Local.sum(&self.sums, &mut self.total);
-        // Columns whose entries were all flushed, or might have been but for a few.
-        let lost = (T::FLUSH + 6.0).exp();
-        for ((y, sum), z0) in y.iter_mut().zip(&self.total).zip(&self.reference) {
-            *y = if *sum > lost { sum.ln() - z0 } else { f64::NEG_INFINITY };
-        }
+        self.send(y);
         if let Some(sum) = self.total.iter().find(|s| !s.is_finite()) {
             let row = self.factors.iter().position(|u| !u.is_finite()).unwrap_or(0);
             return Err(Self::breakdown(row, *sum));
@@ -158,6 +160,111 @@ impl<'a, T: Float> Stored<'a, T> {
         let mut error = [0.0];
         Local.sum(&self.errors, &mut error);
         Ok(error[0])
+    }
+
+    /// Adds the sums of all chunks and turns them into a message.
+    fn send(&mut self, y: &mut [f64]) {
+        Local.sum(&self.sums, &mut self.total);
+        // Columns whose entries were all flushed, or might have been but for a few.
+        let lost = (T::FLUSH + 6.0).exp();
+        for ((y, sum), z0) in y.iter_mut().zip(&self.total).zip(&self.reference) {
+            *y = if *sum > lost { sum.ln() - z0 } else { f64::NEG_INFINITY };
+        }
+    }
+
+    /// One half of an iteration where the marginal is relaxed. Points may be as faint as they like, so
+    /// factors stay logarithms here.
+    fn relaxed_step(
+        &mut self,
+        z: &[f64],
+        relaxed: Relaxed<'_>,
+        y: &mut [f64],
+        average: bool,
+    ) -> Result<f64> {
+        self.load(z);
+        if !self.logs {
+            for u in &mut self.factors {
+                *u = u.ln();
+            }
+            self.logs = true;
+        }
+        let step = Step { relaxed, level: self.level, average };
+        let (stride, chunk, w) = (self.pass.stride(), self.partition.chunk(), &self.w[..]);
+        (
+            self.features.par_chunks(chunk * stride),
+            self.factors.par_chunks_mut(chunk),
+            self.scale.par_chunks(chunk),
+            self.block.par_chunks_mut(stride),
+            self.sums.par_chunks_mut(stride),
+            self.tallies.par_chunks_mut(Tally::LEN),
+        )
+            .into_par_iter()
+            .enumerate()
+            .with_max_len(1)
+            .for_each(|(c, (features, factors, scale, block, sums, share))| {
+                sums.fill(0.0);
+                let mut tally = Tally::default();
+                let mut first = c * chunk;
+                for ((features, factors), scale) in features
+                    .chunks(BLOCK * stride)
+                    .zip(factors.chunks_mut(BLOCK))
+                    .zip(scale.chunks(BLOCK))
+                {
+                    block.fill(T::ZERO);
+                    simd::fused_block(features, w, block, |i, s| {
+                        let (factor, new) =
+                            step.row(first + i, factors[i], s, scale[i], &mut tally);
+                        factors[i] = new;
+                        T::from_f64(factor)
+                    });
+                    simd::accumulate(block, 1.0, sums);
+                    first += BLOCK;
+                }
+                tally.store(share);
+            });
+        self.send(y);
+        let tally = Tally::total(&self.tallies);
+        let near = tally.log_mass(T::DRIFT).filter(|_| self.total.iter().all(|s| s.is_finite()));
+        let log_mass = match near {
+            Some(log_mass) => log_mass,
+            None => self.relaxed_mass(z, relaxed)?,
+        };
+        self.level -= log_mass;
+        let change = step.share() * log_mass;
+        for u in &mut self.factors {
+            *u -= change;
+        }
+        if near.is_some() {
+            for y in y {
+                *y -= change;
+            }
+        } else {
+            self.exact_message(y);
+        }
+        Ok(tally.error())
+    }
+
+    /// The logarithm of the mass that a relaxed marginal gets, where it is out of range.
+    fn relaxed_mass(&mut self, z: &[f64], relaxed: Relaxed<'_>) -> Result<f64> {
+        if let Some(i) = self.factors.iter().position(|u| !u.is_finite()) {
+            return Err(Self::breakdown(i, self.factors[i]));
+        }
+        let mut s = std::mem::take(&mut self.f);
+        let applied = self.log_apply(z, &mut s);
+        let log_mass = relaxed.log_mass(&s) + self.level;
+        self.f = s;
+        applied.map(|()| log_mass)
+    }
+
+    /// The message of `u`, by an exact pass.
+    fn exact_message(&mut self, y: &mut [f64]) {
+        let begun = Instant::now();
+        let mut f = std::mem::take(&mut self.f);
+        self.potential(&mut f);
+        self.pass.column_sums(&*self.source, &f, y);
+        self.f = f;
+        self.builds.count += 1;
+        self.builds.time += begun.elapsed();
     }
 
     /// [`Side::average`] in logarithms, by exact passes.
@@ -233,11 +340,18 @@ impl<T: Float> Side for Stored<'_, T> {
         Ok(())
     }
 
-    fn update(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
-        self.half_step(z, a, y, |_, a, s| a / s, |_, a, s| a / s)
+    fn update(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+        match a.relaxed {
+            None => self.half_step(z, a.weights, y, |_, a, s| a / s, |_, a, s| a / s),
+            Some(relaxed) => self.relaxed_step(z, relaxed, y, false),
+        }
     }
 
-    fn average(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> Result<f64> {
+    fn average(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+        if let Some(relaxed) = a.relaxed {
+            return self.relaxed_step(z, relaxed, y, true);
+        }
+        let a = a.weights;
         // Far from the solution the old and the new factors are: their mean is taken in logarithms.
         let far = |(u, a): (&f64, &f64)| (u - a.ln()).abs() > T::FAR;
         if self.logs && self.factors.iter().zip(a).any(far) {

@@ -12,21 +12,21 @@ use crate::simd::{self, Float};
 use crate::sinkhorn::Term;
 use crate::stage::Placement;
 
-/// The entries of a kernel between two supports.
-enum Pairs<'a> {
+/// A kernel between two supports, pair by pair.
+enum Pairwise<'a> {
     /// `sum_k phi_k(x_i) psi_k(y_j)`.
     Features([Box<dyn LogRows + 'a>; 2]),
     /// `k(x_i, y_j) exp(s)` for any `i`, `j`, `s`.
     Each(Box<dyn Fn(usize, usize, f64) -> f64 + Sync + 'a>),
 }
 
-impl Pairs<'_> {
+impl Pairwise<'_> {
     /// One entry of the plan.
     fn entry(&self, scaling: &Scaling, i: usize, j: usize) -> f64 {
-        let shift = scaling.f[i] + scaling.g[j];
+        let shift = scaling.f[i] + scaling.g[j] + scaling.level;
         match self {
-            Pairs::Each(entry) => entry(i, j, shift),
-            Pairs::Features([x, y]) => {
+            Pairwise::Each(entry) => entry(i, j, shift),
+            Pairwise::Features([x, y]) => {
                 (mixture::log_kernel([&**x, &**y], &[[i, j]])[0] + shift).exp()
             }
         }
@@ -38,9 +38,10 @@ impl Pairs<'_> {
             Cloud::X => (scaling.f[i], &scaling.g),
             Cloud::Y => (scaling.g[i], &scaling.f),
         };
+        let own = own + scaling.level;
         let mut out = vec![0.0; others.len()];
         match self {
-            Pairs::Each(entry) => {
+            Pairwise::Each(entry) => {
                 out.par_iter_mut().zip(others).enumerate().with_min_len(1024).for_each(
                     |(j, (out, other))| {
                         let [i, j] = if cloud == Cloud::X { [i, j] } else { [j, i] };
@@ -48,7 +49,7 @@ impl Pairs<'_> {
                     },
                 );
             }
-            Pairs::Features(both) => {
+            Pairwise::Features(both) => {
                 let (this, other) = match cloud {
                     Cloud::X => (&*both[0], &*both[1]),
                     Cloud::Y => (&*both[1], &*both[0]),
@@ -64,25 +65,26 @@ impl Pairs<'_> {
 
     /// All entries, row-major.
     fn dense(self, scaling: &Scaling) -> Vec<f64> {
-        let columns = scaling.g.len();
+        let (columns, level) = (scaling.g.len(), scaling.level);
         let mut out = vec![0.0; scaling.f.len() * columns];
         match self {
-            Pairs::Each(entry) => {
+            Pairwise::Each(entry) => {
                 out.par_chunks_mut(columns).zip(&scaling.f).enumerate().for_each(
                     |(i, (row, f))| {
                         for (j, (out, g)) in row.iter_mut().zip(&scaling.g).enumerate() {
-                            *out = entry(i, j, f + g);
+                            *out = entry(i, j, f + g + level);
                         }
                     },
                 );
             }
-            Pairs::Features([x, y]) => {
+            Pairwise::Features([x, y]) => {
                 let rows = FeatureCost::new(x, y);
                 let group = rows.group();
                 out.par_chunks_mut(group * columns).enumerate().for_each(|(c, out)| {
                     rows.fill(c * group, columns, out, &mut vec![0.0; rows.scratch()]);
                     for (row, f) in out.chunks_exact_mut(columns).zip(&scaling.f[c * group..]) {
-                        row.iter_mut().zip(&scaling.g).for_each(|(p, g)| *p = (*p + f + g).exp());
+                        let own = f + level;
+                        row.iter_mut().zip(&scaling.g).for_each(|(p, g)| *p = (*p + own + g).exp());
                     }
                 });
             }
@@ -104,16 +106,17 @@ impl<'p> Problem<'p> {
         self.options.max_memory
     }
 
-    fn pairs<'a>(&'a self, scaling: &'a Scaling) -> Pairs<'a> {
-        let features =
-            || Pairs::Features([Cloud::X, Cloud::Y].map(|c| self.features(TERM, c, Part::Support)));
+    fn pairwise<'a>(&'a self, scaling: &'a Scaling) -> Pairwise<'a> {
+        let features = || {
+            Pairwise::Features([Cloud::X, Cloud::Y].map(|c| self.features(TERM, c, Part::Support)))
+        };
         match &self.ground {
             Ground::Maps { .. } | Ground::Explicit(..) => features(),
             Ground::Matrix(cost) => {
                 let index = [self.mu, self.nu].map(|measure| measure.indices(true));
                 let of = move |c: usize, i: usize| index[c].map_or(i, |kept| kept[i]);
                 let epsilon = self.options.epsilon;
-                Pairs::Each(Box::new(move |i, j, shift| {
+                Pairwise::Each(Box::new(move |i, j, shift| {
                     ((cost.least() - cost.cost(of(0, i), of(1, j))) / epsilon + shift).exp()
                 }))
             }
@@ -129,19 +132,19 @@ impl<'p> Problem<'p> {
                             let of = |points: &'a Points<'_>| -> Box<dyn LogRows + 'a> {
                                 Box::new(Mapped::new(map, points.borrowed()))
                             };
-                            return Pairs::Features([of(x), of(y)]);
+                            return Pairwise::Features([of(x), of(y)]);
                         }
-                        Pairs::Each(Box::new(move |i, j, shift| {
+                        Pairwise::Each(Box::new(move |i, j, shift| {
                             let log =
                                 lattice.log_kernel(|a| x.coordinate(i, a), |a| y.coordinate(j, a));
                             (log + shift).exp()
                         }))
                     }
-                    Placement::Nystrom(factors) => Pairs::Each(Box::new(move |i, j, shift| {
+                    Placement::Nystrom(factors) => Pairwise::Each(Box::new(move |i, j, shift| {
                         let entry = factors.entry(i, j);
                         entry.signum() * (entry.abs().ln() + shift).exp()
                     })),
-                    Placement::Exact => Pairs::Each(Box::new(move |i, j, shift| {
+                    Placement::Exact => Pairwise::Each(Box::new(move |i, j, shift| {
                         let away = |a| x.coordinate(i, a) - y.coordinate(j, a);
                         let square: f64 = (0..x.dim()).map(|a| away(a).powi(2)).sum();
                         (shift - square / epsilon).exp()
@@ -153,21 +156,27 @@ impl<'p> Problem<'p> {
 
     /// One entry of the plan; points are those of the supports here and below.
     pub(crate) fn plan_entry(&self, scaling: &Scaling, i: usize, j: usize) -> f64 {
-        self.pairs(scaling).entry(scaling, i, j)
+        self.pairwise(scaling).entry(scaling, i, j)
     }
 
     /// The entries of the plan with point `i` of a cloud.
     pub(crate) fn plan_strip(&self, scaling: &Scaling, cloud: Cloud, i: usize) -> Vec<f64> {
-        self.pairs(scaling).strip(scaling, cloud, i)
+        self.pairwise(scaling).strip(scaling, cloud, i)
     }
 
     /// All entries of the plan.
     pub(crate) fn plan_dense(&self, scaling: &Scaling) -> Vec<f64> {
-        self.pairs(scaling).dense(scaling)
+        self.pairwise(scaling).dense(scaling)
     }
 
     /// The sums of the rows of the plan, or those of its columns.
     pub(crate) fn plan_sums(&self, scaling: &Scaling, cloud: Cloud) -> Result<Vec<f64>> {
+        let logs = self.log_plan_sums(scaling, cloud)?;
+        Ok(logs.into_iter().map(|log| (log + scaling.level).exp()).collect())
+    }
+
+    /// Their logarithms, without the level.
+    fn log_plan_sums(&self, scaling: &Scaling, cloud: Cloud) -> Result<Vec<f64>> {
         let (other, own, g) = match cloud {
             Cloud::X => (Cloud::Y, &scaling.f, &scaling.g),
             Cloud::Y => (Cloud::X, &scaling.g, &scaling.f),
@@ -187,12 +196,12 @@ impl<'p> Problem<'p> {
             }
             _ => self.log_sums(TERM, cloud, Part::Support, other, g),
         };
-        Ok(sums.iter().zip(own).map(|(s, f)| (s + f).exp()).collect())
+        Ok(sums.iter().zip(own).map(|(s, f)| s + f).collect())
     }
 
     /// `<P, C>` pair by pair, where features define the cost.
     pub(crate) fn plan_cost(&self, scaling: &Scaling) -> f64 {
-        self.cost_over_all_pairs(TERM, &scaling.f, &scaling.g)
+        scaling.level.exp() * self.cost_over_all_pairs(TERM, &scaling.f, &scaling.g)
     }
 
     /// A pair of the plan for each three numbers between 0 and 1.
@@ -214,12 +223,13 @@ impl<'p> Problem<'p> {
         if self.storage == Storage::Nystrom {
             return Err(Error::SignedPlan);
         }
-        if let Pairs::Features([x, y]) = self.pairs(scaling) {
+        if let Pairwise::Features([x, y]) = self.pairwise(scaling) {
             let (mut x, mut y) = (Listed::new(&*x, f), Listed::new(&*y, g));
             return Ok(mixture::pairs([&mut x, &mut y], draws));
         }
         // An exact kernel: a row, and a column in it.
-        let wheel = Wheel::new(self.plan_sums(scaling, Cloud::X)?.into_iter());
+        let rows = self.log_plan_sums(scaling, Cloud::X)?;
+        let wheel = Wheel::new(rows.into_iter().map(f64::exp));
         let mut order: Vec<(usize, usize)> =
             draws.iter().enumerate().map(|(draw, d)| (wheel.at(d[0]), draw)).collect();
         order.par_sort_unstable();

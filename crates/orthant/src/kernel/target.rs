@@ -1,0 +1,123 @@
+//! What a half-iteration aims at: a marginal that is given, or one that may differ from it.
+
+use super::{Local, Reduce, log_sum};
+
+/// The marginal that one side of a plan should have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    /// Weights of the points, of sum 1.
+    pub(crate) weights: &'a [f64],
+    /// How the marginal may differ from them, if it may.
+    pub(crate) relaxed: Option<Relaxed<'a>>,
+}
+
+/// A marginal that costs `rho` times its divergence from the weights: see [`crate::unbalanced`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Relaxed<'a> {
+    /// `1 - tau = eps / (rho + eps)`, between 0 and 1.
+    pub(crate) slack: f64,
+    /// `w`: the update is `log u_i = w_i - tau s_i`, up to a constant, with `s = log K v`.
+    pub(crate) logs: &'a [f64],
+}
+
+impl<'a> Target<'a> {
+    /// A marginal that is given.
+    pub(crate) fn fixed(weights: &'a [f64]) -> Self {
+        Target { weights, relaxed: None }
+    }
+}
+
+impl Relaxed<'_> {
+    /// Logarithm of the marginal of point `i` after an update, up to a constant: `w_i + (1 - tau) s_i`.
+    pub(crate) fn log_marginal(&self, i: usize, s: f64) -> f64 {
+        self.logs[i] + self.slack * s
+    }
+
+    /// Logarithm of the sum of these.
+    pub(crate) fn log_mass(&self, s: &[f64]) -> f64 {
+        log_sum(s.iter().enumerate().map(|(i, s)| self.log_marginal(i, *s)))
+    }
+}
+
+/// What a pass over relaxed rows adds up, beside its message.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    /// L1 distance of the old marginal from the new one.
+    pub(crate) error: f64,
+    /// Mass of the new marginal.
+    pub(crate) mass: f64,
+    /// Mass of the plan that was summed to the message: the same, but for averages.
+    pub(crate) sent: f64,
+}
+
+/// How a relaxed update goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step<'a> {
+    pub(crate) relaxed: Relaxed<'a>,
+    /// The constant of the update: such that the mass is near 1.
+    pub(crate) level: f64,
+    /// Take the mean of the old and the new logarithms.
+    pub(crate) average: bool,
+}
+
+impl Step<'_> {
+    /// One row: its old factor (as a logarithm), the logarithm of its sum without scale and the scale.
+    /// Returns the new factor and its logarithm, both without scale.
+    #[inline(always)]
+    pub(crate) fn row(
+        &self,
+        i: usize,
+        old: f64,
+        sum: f64,
+        scale: f64,
+        tally: &mut Tally,
+    ) -> (f64, f64) {
+        let log = sum.ln();
+        let marginal = self.relaxed.log_marginal(i, scale + log) + self.level;
+        let (was, is) = (old.exp() * sum, marginal.exp());
+        let (factor, new) = if self.average {
+            let new = 0.5 * (old + marginal - log);
+            (new.exp(), new)
+        } else {
+            (is / sum, marginal - log)
+        };
+        tally.error += (was - is).abs();
+        tally.mass += is;
+        tally.sent += factor * sum;
+        (factor, new)
+    }
+
+    /// Which part of a change of the constant the new logarithms take.
+    pub(crate) fn share(&self) -> f64 {
+        if self.average { 0.5 } else { 1.0 }
+    }
+}
+
+impl Tally {
+    /// Numbers that a chunk of rows keeps.
+    pub(crate) const LEN: usize = 3;
+
+    pub(crate) fn store(&self, out: &mut [f64]) {
+        out.copy_from_slice(&[self.error, self.mass, self.sent]);
+    }
+
+    /// The sum of those of all chunks.
+    pub(crate) fn total(chunks: &[f64]) -> Self {
+        let mut sums = [0.0; Tally::LEN];
+        Local.sum(chunks, &mut sums);
+        let [error, mass, sent] = sums;
+        Tally { error, mass, sent }
+    }
+
+    /// The logarithm of the mass of the new marginal, if the message that goes with it lost nothing to
+    /// the range of the numbers.
+    pub(crate) fn log_mass(&self, range: f64) -> Option<f64> {
+        let near = |mass: f64| mass.ln().abs() <= range;
+        (near(self.mass) && near(self.sent)).then(|| self.mass.ln())
+    }
+
+    /// The error, where distributions are compared: 2 at most.
+    pub(crate) fn error(&self) -> f64 {
+        self.error.min(2.0)
+    }
+}
