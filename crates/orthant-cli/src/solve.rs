@@ -32,9 +32,9 @@ pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
     let Rot { solve, pairs, count } = arguments;
     if let Some(path) = pairs {
         output::check_writable(path, "--pairs")?;
-        if solve.method == MethodName::Nystrom {
+        if solve.method == MethodName::Nystrom && !solve.polish {
             return Err(Failure::input(
-                "--pairs are drawn from positive plans, that of nystrom need not be; use another method",
+                "--pairs are drawn from positive plans, that of nystrom need not be; add --polish or use another method",
             ));
         }
     }
@@ -77,8 +77,8 @@ struct Answer {
 impl Answer {
     /// Whether an automatic choice did not reach the accuracy.
     fn falls_short(&self, arguments: &Solve) -> bool {
-        let terms = std::iter::once(&self.cross).chain(self.selves.iter().flatten());
-        self.report.reason.is_some() && !terms.into_iter().all(|t| t.keeps(accuracy(arguments)))
+        let mut terms = std::iter::once(&self.cross).chain(self.selves.iter().flatten());
+        is_automatic(arguments) && !terms.all(|t| t.keeps(accuracy(arguments)))
     }
 }
 
@@ -156,12 +156,18 @@ impl Epsilon {
     }
 }
 
+/// Whether the method goes by the accuracy; others promise nothing.
+fn is_automatic(arguments: &Solve) -> bool {
+    let Solve { method, anchors, rank, .. } = arguments;
+    *method == MethodName::Auto && anchors.is_none() && rank.is_none()
+}
+
 /// The method asked for, if the options go together.
 fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
     let Solve { method, anchors, rank, .. } = arguments;
-    let features = anchors.is_some() || rank.is_some();
+    let automatic = is_automatic(arguments);
     let (method, anchors) = match (*method, *anchors) {
-        (MethodName::Auto, anchors) if features => (MethodName::Gaussian, anchors),
+        (MethodName::Auto, anchors) if !automatic => (MethodName::Gaussian, anchors),
         (MethodName::Lattice, None) => (MethodName::Gaussian, Some(AnchorsName::Lattice)),
         (method, anchors) => (method, anchors),
     };

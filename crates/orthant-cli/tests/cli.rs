@@ -121,7 +121,7 @@ fn json_has_the_documented_keys() {
 
     let divergence = bench.json("divergence x.csv y.csv --columns a,b --eps 0.1");
     let mut expected = KEYS.to_vec();
-    expected.insert(16, "kernels");
+    expected.insert(17, "kernels");
     expected.extend(["cross", "self_x", "self_y"]);
     assert_eq!(keys(&divergence), expected);
     assert_eq!(divergence["kernels"], "exact");
@@ -676,7 +676,14 @@ fn pairs_are_written_whole_or_not_at_all() {
     assert_eq!(pairs("--eps 0.1 --threads 1"), drawn[..1000]);
     assert_ne!(pairs("--eps 0.1 --seed 1"), drawn[..1000]);
     assert!(pairs("--eps 0.1 --count 0").is_empty());
-    for method in ["--method lattice", "--anchors sobol --rank 50", "--method arccos"] {
+    for method in [
+        "--method lattice",
+        "--method lattice --reach 0.3",
+        "--anchors sobol --rank 50",
+        "--anchors adaptive --rank 50",
+        "--method arccos",
+        "--method nystrom --polish",
+    ] {
         assert_eq!(pairs(&format!("--eps 0.5 {method} --count 7")).len(), 7, "{method}");
     }
     // Without a report of its own it says nothing.
@@ -907,7 +914,7 @@ fn the_commands_of_the_readme_run() {
         // The demonstration is run in full by the test task.
         .filter(|c| *c != "demo")
         .collect();
-    assert_eq!(commands.len(), 8, "{commands:?}");
+    assert_eq!(commands.len(), 10, "{commands:?}");
     for command in &commands {
         let output = bench.orthant(command);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));

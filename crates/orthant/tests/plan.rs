@@ -4,11 +4,11 @@ mod common;
 
 use std::sync::Arc;
 
-use common::normal;
+use common::{normal, relative, shapes};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, stride};
 use orthant::{
     Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Options, Plan, Points,
-    Precision, Shape, Solution, Solver, Term, design::Draw, plan, rot,
+    Precision, Shape, Solution, Solver, Term, Used, design::Draw, mean_squared_distance, plan, rot,
 };
 use rayon::ThreadPoolBuilder;
 
@@ -122,10 +122,21 @@ fn consistent(what: &str, plan: &Plan<'_>, measures: [&Measure<'_>; 2]) -> Vec<f
     assert_close(what, &c, &y, 1e-10);
     let mass: f64 = dense.iter().sum();
     assert!((plan.mass().unwrap() / mass - 1.0).abs() < 1e-10, "{what}");
-    // The solver's own account of the marginals.
-    let error: f64 = x.iter().zip(mu.weights()).map(|(r, a)| (r / mass - a).abs()).sum();
-    assert!((error - plan.solution().marginal_error_x).abs() < 1e-6, "{what}: {error}");
+    // The solver's own account of the mass and the marginals.
+    let s = plan.solution();
+    assert!(relative(s.mass, mass) < 1e-6, "{what}: {mass} and not {}", s.mass);
+    for (sums, measure, gap) in [(x, mu, s.marginal_gap_x), (y, nu, s.marginal_gap_y)] {
+        let given = if s.rho.iter().all(|rho| rho.is_infinite()) { 1.0 } else { measure.mass() };
+        let apart: f64 =
+            sums.iter().zip(measure.weights()).map(|(r, a)| (r - given * a).abs()).sum();
+        assert!((apart - gap).abs() < 1e-6 * mass.max(given), "{what}: {apart} and not {gap}");
+    }
     dense
+}
+
+/// `<P, C>`.
+fn total_cost(dense: &[f64], columns: usize, cost: impl Fn(usize, usize) -> f64) -> f64 {
+    dense.iter().enumerate().map(|(k, p)| p * cost(k / columns, k % columns)).sum()
 }
 
 fn builder(method: Method<'_>) -> orthant::OptionsBuilder<'_> {
@@ -146,8 +157,7 @@ fn check(
     let dense = consistent(what, &plan, measures);
     let columns = nu.weights().len();
     assert_close(what, &dense, &reference(&plan, measures, &cost), tolerance);
-    let total: f64 =
-        dense.iter().enumerate().map(|(k, p)| p * cost(k / columns, k % columns)).sum();
+    let total = total_cost(&dense, columns, &cost);
     let found = plan.transport_cost();
     assert!((found - total).abs() < 1e-8 * total.abs().max(1.0), "{what}: {found} and not {total}");
     // The same solution as without a plan.
@@ -233,8 +243,7 @@ fn plans_of_gaussian_features_agree_with_themselves() {
         let options = builder(method).rank(50).certify(certify).build().unwrap();
         let plan = plan(&mu, &nu, &options).unwrap();
         let dense = consistent(what, &plan, both);
-        let cost: f64 =
-            dense.iter().enumerate().map(|(k, p)| p * squared(&mu, &nu, k / 29, k % 29)).sum();
+        let cost = total_cost(&dense, 29, |i, j| squared(&mu, &nu, i, j));
         assert!((plan.transport_cost() - cost).abs() < 1e-9, "{what}");
         if what == "paper" {
             let map = Gaussian::paper(&mu, &nu, EPSILON, 50, 0, true).unwrap();
@@ -269,11 +278,225 @@ fn automatic_anchors_have_a_plan_of_mass_one() {
     let (mu, nu) = clouds(600, 500, 6);
     let options = Options::builder(20.0).allow_exact(false).accuracy(0.1).build().unwrap();
     let plan = plan(&mu, &nu, &options).unwrap();
-    assert!(plan.solution().method == orthant::Used::Gaussian && plan.solution().converged());
+    assert!(plan.solution().method == Used::Gaussian && plan.solution().converged());
     assert!((plan.mass().unwrap() - 1.0).abs() < 1e-9);
     let [rows, _] = plan.marginals().unwrap();
     let error: f64 = rows.iter().zip(mu.weights()).map(|(r, a)| (r - a).abs()).sum();
     assert!(error < 1e-5, "{error}");
+}
+
+/// The plan of relaxed marginals by plain alternation, in logarithms: `log u = log a - tau_x log K v`, and so for `v`.
+fn relaxed(
+    [mu, nu]: [&Measure<'_>; 2],
+    rho: [f64; 2],
+    cost: impl Fn(usize, usize) -> f64,
+) -> Vec<f64> {
+    let log = |m: &Measure<'_>| m.weights().iter().map(|w| (m.mass() * w).ln()).collect::<Vec<_>>();
+    let (a, b) = (log(mu), log(nu));
+    let [tau_x, tau_y] = rho.map(|rho| 1.0 / (1.0 + EPSILON / rho));
+    let kernel = |i: usize, j: usize| -cost(i, j) / EPSILON;
+    let (mut f, mut g) = (a.clone(), b.clone());
+    for _ in 0..400 {
+        for (i, f) in f.iter_mut().enumerate() {
+            let sum: f64 = g.iter().enumerate().map(|(j, g)| (kernel(i, j) + g).exp()).sum();
+            *f = a[i] - tau_x * sum.ln();
+        }
+        for (j, g) in g.iter_mut().enumerate() {
+            let sum: f64 = f.iter().enumerate().map(|(i, f)| (kernel(i, j) + f).exp()).sum();
+            *g = b[j] - tau_y * sum.ln();
+        }
+    }
+    let entry =
+        |k: usize| (f[k / b.len()] + g[k % b.len()] + kernel(k / b.len(), k % b.len())).exp();
+    (0..a.len() * b.len()).map(entry).collect()
+}
+
+/// Unequal masses, and marginals relaxed in different ways.
+fn relaxed_clouds(dim: usize) -> (Measure<'static>, Measure<'static>) {
+    let (mu, nu) = clouds(31, 24, dim);
+    (mu.with_mass(1.7).unwrap(), nu.with_mass(0.6).unwrap())
+}
+
+const RHO: [[f64; 2]; 4] = [[1.0, 0.3], [0.4, f64::INFINITY], [f64::INFINITY, 0.8], [1.28, 1.28]];
+
+/// The plan of a method agrees with a dense solver of the relaxed problem: in each entry, or (where the kernel is
+/// near that of the cost only) as a whole.
+fn check_relaxed(
+    what: &str,
+    options: &orthant::OptionsBuilder<'_>,
+    measures: [&Measure<'_>; 2],
+    cost: impl Fn(usize, usize) -> f64,
+    near: Option<f64>,
+) {
+    let columns = measures[1].weights().len();
+    for rho in RHO {
+        let what = format!("{what}, rho {rho:?}");
+        let options = options.clone().tolerance(1e-12);
+        let options =
+            if rho[0] == rho[1] { options.reach(0.8) } else { options.rho_x(rho[0]).rho_y(rho[1]) };
+        let options = options.build().unwrap();
+        let plan = plan(measures[0], measures[1], &options).unwrap();
+        let dense = consistent(&what, &plan, measures);
+        let expected = relaxed(measures, rho, &cost);
+        let mass: f64 = expected.iter().sum();
+        assert!((mass - 1.0).abs() > 1e-3, "{what}: a mass that says nothing, {mass}");
+        let (found, own) = (plan.transport_cost(), total_cost(&dense, columns, &cost));
+        if let Some(near) = near {
+            let apart: f64 = dense.iter().zip(&expected).map(|(p, e)| (p - e).abs()).sum();
+            assert!(apart < near * mass, "{what}: {apart} of {mass}");
+        } else {
+            assert_close(&what, &dense, &expected, 1e-9);
+        }
+        assert!((found - own).abs() < 1e-9 * mass, "{what}: {found} and not {own}");
+        if plan.solution().method != Used::Nystrom {
+            assert_samples(&what, &plan, 20_000);
+        }
+    }
+}
+
+#[test]
+fn relaxed_plans_of_exact_kernels_are_those_of_a_dense_solver() {
+    let (mu, nu) = relaxed_clouds(3);
+    let both = [&mu, &nu];
+    let cost = |i, j| squared(&mu, &nu, i, j);
+    check_relaxed("online", &builder(Method::online()), both, cost, None);
+    check_relaxed("dense", &builder(Method::dense()), both, cost, None);
+    check_relaxed("no gauge", &builder(Method::online()).gauge(false), both, cost, None);
+    let values: Vec<f64> = (0..31 * 24).map(|k| 0.5 + f64::from((k * 37) % 101) / 50.0).collect();
+    let matrix = CostMatrix::new(values.clone(), 31, 24).unwrap();
+    let method = Method::Dense(Cost::Matrix(matrix));
+    check_relaxed("matrix", &builder(method), both, |i, j| values[i * 24 + j], None);
+    // All points are landmarks.
+    let nystrom = builder(Method::nystrom()).rank(55);
+    check_relaxed("nystrom", &nystrom, both, cost, Some(1e-6));
+}
+
+#[test]
+fn relaxed_plans_of_features_are_those_of_a_dense_solver() {
+    let (mu, nu) = relaxed_clouds(2);
+    let both = [&mu, &nu];
+    let arc = ArcCosine::new(2, 1, 0.1, 1.5, 40, 0).unwrap();
+    let method = Method::Factored(Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 });
+    let cost = feature_cost([&arc, &arc], both);
+    check_relaxed("arccos", &builder(method).rank(40), both, cost, None);
+    let map = Gaussian::paper(&mu, &nu, EPSILON, 40, 0, true).unwrap();
+    let method = Method::Factored(Features::Map(Arc::new(map.clone())));
+    check_relaxed("map", &builder(method), both, feature_cost([&map, &map], both), None);
+
+    let cost = |i, j| squared(&mu, &nu, i, j);
+    let stored = Method::Factored(Features::Gaussian(Anchors::Lattice { stored: true }));
+    for (what, options, near) in [
+        ("lattice", builder(Method::lattice()).accuracy(1e-9), 1e-7),
+        ("lattice of given rank", builder(Method::lattice()).rank(400), 1e-3),
+        ("stored lattice", builder(stored).accuracy(1e-9), 1e-7),
+        ("paper", builder(Method::paper()).rank(4000), 0.3),
+        ("sobol", builder(Method::gaussian()).rank(2000), 0.03),
+        ("certified", builder(Method::gaussian()).rank(2000).certify(true), 0.03),
+        ("adaptive", builder(Method::adaptive()).rank(2000), 0.03),
+        ("polished", builder(Method::adaptive()).rank(100).polish(true), 1e-9),
+        ("polished nystrom", builder(Method::nystrom()).rank(50).polish(true), 1e-9),
+    ] {
+        check_relaxed(what, &options, both, cost, Some(near));
+    }
+}
+
+/// Where features are the cost and all pairs were too many for the solve, their plan knows its cost still:
+/// `c_ij = alpha_i + beta_j - eps log P_ij`.
+#[test]
+fn costs_over_many_pairs_have_the_mass_of_the_plan() {
+    let (mu, nu) = (cloud(1500, 2, 0.0, 1), cloud(1400, 2, 0.4, 2));
+    let (mu, nu) = (mu.with_mass(1.7).unwrap(), nu.with_mass(0.6).unwrap());
+    let method = Method::Factored(Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 });
+    let options = builder(method).rank(1200).reach(0.8).build().unwrap();
+    let plan = plan(&mu, &nu, &options).unwrap();
+    let s = plan.solution();
+    assert!(s.transport_cost.is_none() && (s.mass - 1.0).abs() > 0.01);
+    let dense = plan.to_dense().unwrap();
+    let log = |k: usize| if dense[k] > 0.0 { dense[k].ln() } else { 0.0 };
+    let cost = total_cost(&dense, 1400, |i, j| {
+        s.potential_x[i] + s.potential_y[j] - EPSILON * log(i * 1400 + j)
+    });
+    assert!(relative(plan.transport_cost(), cost) < 1e-9, "{} {cost}", plan.transport_cost());
+}
+
+/// A plan whose mass is too small for a number has samples all the same.
+#[test]
+fn plans_of_no_mass_have_samples() {
+    let x = Measure::uniform(Points::new(vec![0.0, 0.02, 0.03], 1).unwrap());
+    let y = Measure::uniform(Points::new(vec![100.0, 100.01], 1).unwrap());
+    for method in [Method::online(), Method::lattice(), Method::gaussian()] {
+        let what = format!("{method:?}");
+        let options = Options::builder(1.0).method(method).rho_x(1.0).rho_y(1.0).build().unwrap();
+        let plan = plan(&x, &y, &options).unwrap();
+        assert_eq!((plan.mass().unwrap(), plan.solution().mass), (0.0, 0.0), "{what}");
+        assert_eq!(plan.to_dense().unwrap(), [0.0; 6], "{what}");
+        let s = plan.solution();
+        let log =
+            |k: usize| s.potential_x[k / 2] + s.potential_y[k % 2] - squared(&x, &y, k / 2, k % 2);
+        let expected: Vec<f64> = (0..6).map(|k| (log(k) - log(0)).exp()).collect();
+        let mut found = [0.0; 6];
+        for [i, j] in plan.sample(20_000, 1).unwrap() {
+            found[i * 2 + j] += 1.0;
+        }
+        assert_chi_squared(&what, &found, &expected);
+    }
+}
+
+/// Sums, mass and cost of a plan are those that the solver noted, so plan and solution are of one round.
+fn check_round(what: &str, plan: &Plan<'_>, measures: [&Measure<'_>; 2]) {
+    let dense = consistent(what, plan, measures);
+    let [mu, nu] = measures;
+    let cost = total_cost(&dense, nu.weights().len(), |i, j| squared(mu, nu, i, j));
+    let noted = plan.solution().transport_cost.unwrap();
+    assert!(relative(cost, noted) < 1e-9, "{what}: {cost} and not {noted}");
+}
+
+/// Of the two rounds of adaptive anchors either may have the narrower certificate.
+#[test]
+fn adaptive_plans_are_those_of_the_round_that_is_kept() {
+    let mut rounds = [0, 0];
+    for shape in shapes::Shape::ALL {
+        for (seed, rho) in [(1, f64::INFINITY), (2, f64::INFINITY), (3, 2.0)] {
+            let [mu, nu] =
+                shape.pair(300, 200, 5, seed).map(|p| Measure::uniform(Points::new(p, 5).unwrap()));
+            let epsilon = 0.2 * mean_squared_distance(&mu, &nu).unwrap();
+            let options = Options::builder(epsilon).method(Method::adaptive()).rank(300);
+            let options = options.rho_x(rho).rho_y(rho).tolerance(1e-10).build().unwrap();
+            let plan = plan(&mu, &nu, &options).unwrap();
+            let what = format!("{shape:?} {seed}, {:?}", plan.solution().reason);
+            check_round(&what, &plan, [&mu, &nu]);
+            // The first one gives no reason.
+            rounds[usize::from(plan.solution().reason.is_some())] += 1;
+        }
+    }
+    assert!(rounds[0] > 0 && rounds[1] > 0, "{rounds:?}");
+}
+
+/// An automatic rank that was raised, and the exact kernel after features.
+#[test]
+fn plans_of_further_rounds_are_those_of_the_last() {
+    let [mu, nu] = shapes::Shape::Clusters
+        .pair(700, 600, 6, 4)
+        .map(|p| Measure::uniform(Points::new(p, 6).unwrap()));
+    let epsilon = 0.3 * mean_squared_distance(&mu, &nu).unwrap();
+    for rho in [f64::INFINITY, 1.0] {
+        let options = || Options::builder(epsilon).rho_x(rho).rho_y(rho).tolerance(1e-10);
+        let raised = options().allow_exact(false).accuracy(5e-4).build().unwrap();
+        let raised = plan(&mu, &nu, &raised).unwrap();
+        let reason = raised.solution().reason.clone().unwrap();
+        assert!(reason.contains("were too few"), "{reason}");
+        check_round(&reason, &raised, [&mu, &nu]);
+        for method in [Method::gaussian(), Method::adaptive(), Method::nystrom()] {
+            let what = format!("polished {method:?}");
+            let options = options().method(method).rank(300).polish(true).build().unwrap();
+            let plan = plan(&mu, &nu, &options).unwrap();
+            assert!(plan.solution().polished.is_some(), "{what}");
+            check_round(&what, &plan, [&mu, &nu]);
+            let exact = reference(&plan, [&mu, &nu], |i, j| squared(&mu, &nu, i, j));
+            assert_close(&what, &plan.to_dense().unwrap(), &exact, 1e-9);
+            assert!(plan.sample(10, 0).is_ok());
+        }
+    }
 }
 
 /// Single precision and few iterations: the plan is what the potentials say, whatever its marginals.
