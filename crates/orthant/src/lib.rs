@@ -68,6 +68,7 @@
 //! - No allocation inside the iterations.
 
 mod anderson;
+mod anneal;
 mod auto;
 pub mod bench;
 mod certificate;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::anneal;
 use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix};
@@ -161,7 +162,8 @@ pub enum Precision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// What needs the fewest iterations: Anderson acceleration.
+    /// What needs the fewest iterations: Anderson acceleration, and for small epsilon, by way of larger ones
+    /// (annealing), where the cost does not depend on it.
     #[default]
     Auto,
     /// Algorithm 1 of the paper.
@@ -231,6 +233,24 @@ impl<'a> Options<'a> {
                 time_limit: None,
                 max_memory: None,
             },
+        }
+    }
+
+    /// The same for a stage on the way to a smaller epsilon.
+    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
+        let method = match &self.method {
+            Method::Dense(Cost::Matrix(matrix)) => Method::Dense(Cost::Matrix(matrix.borrowed())),
+            Method::Online(Cost::Matrix(matrix)) => Method::Online(Cost::Matrix(matrix.borrowed())),
+            other => other.clone(),
+        };
+        Options {
+            epsilon,
+            method,
+            accuracy: self.accuracy.max(anneal::ACCURACY),
+            tolerance: self.tolerance.max(anneal::TOLERANCE),
+            certify: false,
+            polish: false,
+            ..*self
         }
     }
 

@@ -400,6 +400,22 @@ fn relaxed_plans_of_features_are_those_of_a_dense_solver() {
     }
 }
 
+/// Larger epsilons on the way leave nothing in the plan.
+#[test]
+fn plans_of_annealed_solutions_are_those_of_the_last_epsilon() {
+    let (mu, nu) = clouds(60, 50, 2);
+    for (method, rho) in
+        [(Method::online(), f64::INFINITY), (Method::online(), 0.5), (Method::lattice(), 0.5)]
+    {
+        let what = format!("{method:?} {rho}");
+        let options = Options::builder(4e-3).method(method).rho_x(rho).rho_y(rho).tolerance(1e-8);
+        let options = options.max_iterations(100_000).build().unwrap();
+        let plan = plan(&mu, &nu, &options).unwrap();
+        assert!(plan.solution().stages > 1 && plan.solution().converged(), "{what}");
+        check_round(&what, &plan, [&mu, &nu]);
+    }
+}
+
 /// Where features are the cost and all pairs were too many for the solve, their plan knows its cost still:
 /// `c_ij = alpha_i + beta_j - eps log P_ij`.
 #[test]
