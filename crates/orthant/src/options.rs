@@ -250,6 +250,8 @@ impl<'a> Options<'a> {
             tolerance: self.tolerance.max(anneal::TOLERANCE),
             certify: false,
             polish: false,
+            // One is for the last stage.
+            max_iterations: self.max_iterations - 1,
             ..*self
         }
     }
@@ -416,7 +418,8 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Stop after so many iterations. Default: 10,000.
+    /// Stop after so many iterations of a term, those with other epsilons or features on the way included. (A lattice may
+    /// need up to five more at the end, not counted, to take in nodes that it had left out.) Default: 10,000.
     #[must_use]
     pub fn max_iterations(mut self, iterations: usize) -> Self {
         self.options.max_iterations = iterations;

@@ -366,11 +366,10 @@ impl<'p> Problem<'p> {
         }
     }
 
-    /// Goes on where other solves ended, within the same limits.
+    /// Goes on where other solves ended, within the same limits; some iterations must be left.
     pub(crate) fn resume(&mut self, begun: Instant, spent: usize) {
         self.begun = begun;
-        // At least one iteration is left.
-        self.spent = spent.min(self.options.max_iterations - 1);
+        self.spent = spent;
     }
 
     pub(crate) fn begun(&self) -> Instant {

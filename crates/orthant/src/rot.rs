@@ -205,10 +205,14 @@ impl<'s, 'o> Solver<'s, 'o> {
         let stages = problem.stages();
         let next = stages.iter().skip(1).copied().chain([self.options.epsilon()]);
         for (&epsilon, next) in stages.iter().zip(next) {
+            let spent = last.as_ref().map_or(0, |s| s.iterations);
             let options = self.options.stage(epsilon);
+            if spent >= options.max_iterations {
+                break;
+            }
             let mut solve = |last: Option<&Solution>| -> Result<Solution> {
                 let mut stage = Problem::new(mu, nu, &options, Terms::Cross)?;
-                stage.resume(problem.begun(), last.map_or(0, |s| s.iterations));
+                stage.resume(problem.begun(), spent);
                 let start = last.map_or(Start::Flat, |s| Start::Potential(&s.potential_x));
                 self.term(&stage, Term::Cross, start)
             };

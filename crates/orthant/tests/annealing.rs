@@ -29,26 +29,24 @@ fn annealing_pays_where_it_is_chosen() {
         (Shape::Clusters, 2),
         (Shape::Heavy, 1),
     ] {
-        for scale in [1e-3, 5e-4] {
-            let [mu, nu] = clouds(shape, 300, dim, 3);
-            let epsilon = scale * mean_squared_distance(&mu, &nu).unwrap();
-            for method in [Method::online(), Method::lattice()] {
-                let solve = |algorithm| {
-                    let options = options(epsilon, algorithm, method.clone()).build().unwrap();
-                    rot(&mu, &nu, &options).unwrap()
-                };
-                let (found, other) = (solve(Algorithm::Auto), solve(Algorithm::Anderson));
-                assert!(found.stages > 3 && other.stages == 1);
-                all += found.iterations;
-                cold += other.iterations;
-                if found.converged() && other.converged() {
-                    let apart = relative(found.value_kl, other.value_kl);
-                    assert!(apart < 1e-3, "{shape:?} {dim} {method:?}: {apart:e}");
-                }
+        let [mu, nu] = clouds(shape, 300, dim, 3);
+        let epsilon = 1e-3 * mean_squared_distance(&mu, &nu).unwrap();
+        for method in [Method::online(), Method::lattice()] {
+            let solve = |algorithm| {
+                let options = options(epsilon, algorithm, method.clone()).build().unwrap();
+                rot(&mu, &nu, &options).unwrap()
+            };
+            let (found, other) = (solve(Algorithm::Auto), solve(Algorithm::Anderson));
+            assert!(found.stages > 3 && other.stages == 1);
+            all += found.iterations;
+            cold += other.iterations;
+            if found.converged() && other.converged() {
+                let apart = relative(found.value_kl, other.value_kl);
+                assert!(apart < 1e-3, "{shape:?} {dim} {method:?}: {apart:e}");
             }
         }
     }
-    // Measured: 6,084 and 16,443, of which many ended at the limit.
+    // Many of the cold ones end at the limit.
     assert!(2 * all < cold, "{all} iterations, {cold} from a cold start");
 }
 
@@ -122,8 +120,7 @@ fn limits_and_observers_hold_over_all_stages() {
         let o = options(epsilon, Algorithm::Auto, Method::online()).max_iterations(most);
         let s = rot(&mu, &nu, &o.build().unwrap()).unwrap();
         assert_eq!(s.stop, Stop::IterationLimit);
-        // One for the last stage, always.
-        assert!(s.iterations <= most + 1, "{} of {most}", s.iterations);
+        assert_eq!(s.iterations, most);
     }
     let o = options(epsilon, Algorithm::Auto, Method::online()).time_limit(Duration::ZERO);
     assert_eq!(rot(&mu, &nu, &o.build().unwrap()).unwrap().stop, Stop::TimeLimit);
