@@ -32,7 +32,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Regularised optimal transport (ROT) between two clouds
     #[command(after_help = SOLVE_EXAMPLES_ROT)]
-    Rot(Solve),
+    Rot(Rot),
     /// Sinkhorn divergence of two clouds: zero if they are equal, positive if not
     #[command(after_help = SOLVE_EXAMPLES_DIVERGENCE)]
     Divergence(Solve),
@@ -70,6 +70,7 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     orthant rot x.npy y.npy --anchors adaptive --rank 2000    where the plan needs them\n  \
     orthant rot x.csv y.csv --anchors paper --uncentred    exactly the features of the paper\n  \
     orthant rot x.csv y.csv --method nystrom --no-gauge    and its baseline\n  \
+    orthant rot x.csv y.csv --pairs pairs.csv --count 10000   what goes where: coupled points\n  \
     zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json\n\n\
     Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
     standard input. JSON: value, value_kl, transport_cost, mass (of the plan: 1 without --reach),\n\
@@ -94,6 +95,26 @@ const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
     and at the end the terms as cross, self_x, self_y, each an object as of rot; value_kl equals\n\
     value (the entropies cancel), transport_cost and error_bound are combined like value, mass and\n\
     marginal_gap_x and _y are those of the cross term.";
+
+/// What `rot` takes.
+#[derive(Debug, Args)]
+pub(crate) struct Rot {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
+    /// Write pairs of points that the plan couples to a CSV file: i of the first cloud and j of the second,
+    /// counted from 1, drawn independently with the probabilities of the plan; --seed is theirs too
+    #[arg(long, value_name = "FILE", help_heading = "Pairs")]
+    pub(crate) pairs: Option<PathBuf>,
+    /// Number of pairs
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1000,
+        requires = "pairs",
+        help_heading = "Pairs"
+    )]
+    pub(crate) count: usize,
+}
 
 /// What `rot` and `divergence` take.
 #[derive(Debug, Args)]
@@ -393,6 +414,8 @@ pub(crate) enum Suite {
     /// Errors of features against the exact kernel, at the ranks of the README; the race to a certified 1e-3 against
     /// the method of the paper; what certificates cost
     Accuracy,
+    /// Pairs of a plan: features, a lattice, the exact kernel
+    Pairs,
     /// Peak memory of a solve against its feature matrices
     Memory,
     /// Growth of the time with the number of points

@@ -8,7 +8,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, ColMut, ColRef, MatRef, Par};
 use orthant::bench::{Storage, Sweep, on_lattice};
 use orthant::features::Gaussian;
-use orthant::{Method, Options, Precision, rot};
+use orthant::{Method, Options, Precision, plan, rot};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -57,6 +57,9 @@ pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
         }
         if wants(Suite::Accuracy) {
             accuracy::run(arguments.quick)?;
+        }
+        if wants(Suite::Pairs) {
+            pairs(arguments.quick)?;
         }
         if wants(Suite::Memory) {
             peak_memory(arguments)?;
@@ -309,6 +312,41 @@ fn growth(quick: bool) -> Result<(), Failure> {
         "seconds": times, "iterations": iterations, "relative_bound": bounds, "exponent": exponent,
         "peak_bytes": memory::peak(),
     }))
+}
+
+/// Pairs of a plan: what one takes when many are drawn, and what a few take.
+fn pairs(quick: bool) -> Result<(), Failure> {
+    let count = if quick { 100_000 } else { 1_000_000 };
+    for (name, method, n) in [
+        ("sobol", Method::gaussian(), if quick { 10_000 } else { 100_000 }),
+        ("lattice", Method::lattice(), if quick { 100_000 } else { 1_000_000 }),
+        ("online", Method::online(), if quick { 2_000 } else { 20_000 }),
+    ] {
+        let [x, y] = data::figure_1(n, 0);
+        let [mu, nu] = [data::uniform(&x, n)?, data::uniform(&y, n)?];
+        let mut builder = Options::builder(0.05).method(method).accuracy(1e-4).max_iterations(100);
+        if name == "sobol" {
+            builder = builder.rank(if quick { 200 } else { 1000 });
+        }
+        let options = builder.build()?;
+        let begun = Instant::now();
+        let plan = plan(&mu, &nu, &options)?;
+        let solve = begun.elapsed().as_secs_f64();
+        let seconds = |count: usize| -> Result<f64, Failure> {
+            let begun = Instant::now();
+            black_box(plan.sample(count, 0)?);
+            Ok(begun.elapsed().as_secs_f64())
+        };
+        let (few, many, more) = (seconds(1)?, seconds(count)?, seconds(4 * count)?);
+        line(&json!({
+            "bench": "pairs", "method": name, "n": n, "m": n, "rank": plan.solution().rank, "pairs": count,
+            "threads": rayon::current_num_threads(), "seconds_solve": solve, "seconds_one_pair": few,
+            "seconds": many, "ns_per_pair": 1e9 * many / count as f64,
+            "ns_per_further_pair": 1e9 * (more - many) / (3 * count) as f64,
+            "marginal_error": plan.solution().marginal_error_x,
+        }))?;
+    }
+    Ok(())
 }
 
 /// The methods whose memory is measured.

@@ -319,6 +319,15 @@ pub(crate) fn write_potentials(
     written.map_err(|error| Failure::Other(error.into()))
 }
 
+/// Writes pairs of points as CSV, counted from 1.
+pub(crate) fn write_pairs(path: &Path, pairs: &[[usize; 2]]) -> Result<(), Failure> {
+    let written = orthant_io::write_atomic(path, |out| {
+        writeln!(out, "i,j")?;
+        pairs.iter().try_for_each(|[i, j]| writeln!(out, "{},{}", i + 1, j + 1))
+    });
+    written.map_err(|error| Failure::Other(error.into()))
+}
+
 /// Checks, before any work, that a file can be written to.
 pub(crate) fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
     let folder = match path.parent() {

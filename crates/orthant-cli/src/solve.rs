@@ -13,7 +13,7 @@ use orthant::{
 };
 
 use crate::args::{
-    AnchorsName, LandmarksName, MethodName, PrecisionName, Solve, SolverName, Unbalanced,
+    AnchorsName, LandmarksName, MethodName, PrecisionName, Rot, Solve, SolverName, Unbalanced,
 };
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
@@ -28,10 +28,23 @@ const WIDTH: u16 = 100;
 /// Epsilon, as a part of the mean squared distance, where none is given.
 const DEFAULT_EPSILON: f64 = 0.05;
 
-pub(crate) fn rot(arguments: &Solve) -> Result<ExitCode, Failure> {
-    command(arguments, |options, bar, measures| {
+pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
+    let Rot { solve, pairs, count } = arguments;
+    if let Some(path) = pairs {
+        output::check_writable(path, "--pairs")?;
+        if solve.method == MethodName::Nystrom && !solve.polish {
+            return Err(Failure::input(
+                "--pairs are drawn from positive plans, that of nystrom need not be; add --polish or use another method",
+            ));
+        }
+    }
+    command(solve, |options, bar, measures| {
         let [mu, nu] = measures;
-        let solution = Solver::new(options).observer(bar).rot(mu, nu)?;
+        let plan = Solver::new(options).observer(bar).plan(mu, nu)?;
+        if let Some(path) = pairs {
+            output::write_pairs(path, &plan.sample(*count, solve.seed)?)?;
+        }
+        let solution = plan.into_solution();
         let report = Report::of_solution(&solution, sizes(measures));
         let masses = [mu.mass(), nu.mass()];
         Ok(Answer { report, cross: solution, selves: None, masses })
@@ -64,8 +77,8 @@ struct Answer {
 impl Answer {
     /// Whether an automatic choice did not reach the accuracy.
     fn falls_short(&self, arguments: &Solve) -> bool {
-        let terms = std::iter::once(&self.cross).chain(self.selves.iter().flatten());
-        self.report.reason.is_some() && !terms.into_iter().all(|t| t.keeps(accuracy(arguments)))
+        let mut terms = std::iter::once(&self.cross).chain(self.selves.iter().flatten());
+        is_automatic(arguments) && !terms.all(|t| t.keeps(accuracy(arguments)))
     }
 }
 
@@ -143,12 +156,18 @@ impl Epsilon {
     }
 }
 
+/// Whether the method goes by the accuracy; others promise nothing.
+fn is_automatic(arguments: &Solve) -> bool {
+    let Solve { method, anchors, rank, .. } = arguments;
+    *method == MethodName::Auto && anchors.is_none() && rank.is_none()
+}
+
 /// The method asked for, if the options go together.
 fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
     let Solve { method, anchors, rank, .. } = arguments;
-    let features = anchors.is_some() || rank.is_some();
+    let automatic = is_automatic(arguments);
     let (method, anchors) = match (*method, *anchors) {
-        (MethodName::Auto, anchors) if features => (MethodName::Gaussian, anchors),
+        (MethodName::Auto, anchors) if !automatic => (MethodName::Gaussian, anchors),
         (MethodName::Lattice, None) => (MethodName::Gaussian, Some(AnchorsName::Lattice)),
         (method, anchors) => (method, anchors),
     };

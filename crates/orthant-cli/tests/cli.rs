@@ -641,6 +641,59 @@ fn potentials_are_written_whole_or_not_at_all() {
 }
 
 #[test]
+fn pairs_are_written_whole_or_not_at_all() {
+    let bench = Bench::new();
+    bench.fails("rot x.csv nope.csv --pairs p.csv", 2);
+    let message = bench.fails("rot x.csv y.csv --method nystrom --pairs p.csv", 2);
+    assert!(message.contains("--pairs"), "{message}");
+    bench.fails("rot x.csv y.csv --pairs missing/p.csv", 2);
+    for usage in ["rot x.csv y.csv --count 5", "divergence x.csv y.csv --pairs p.csv"] {
+        assert_eq!(bench.orthant(usage).status.code(), Some(2), "{usage}");
+    }
+    bench.fails("rot x.csv y.csv --pairs p.csv --count 1000000000000 --memory 1G", 2);
+    assert!(!bench.path("p.csv").exists());
+
+    let pairs = |arguments: &str| -> Vec<[usize; 2]> {
+        let report = bench.json(&format!("rot x.csv y.csv {arguments} --pairs p.csv"));
+        assert_eq!(keys(&report), KEYS);
+        let table = std::fs::read_to_string(bench.path("p.csv")).unwrap();
+        let mut lines = table.lines();
+        assert_eq!(lines.next(), Some("i,j"));
+        lines
+            .map(|l| l.split_once(',').unwrap())
+            .map(|(i, j)| [i, j].map(|k| k.parse().unwrap()))
+            .collect()
+    };
+    // As many as there are points to couple, all counted from 1.
+    let drawn = pairs("--eps 0.1 --count 20000");
+    assert_eq!(drawn.len(), 20_000);
+    assert!(drawn.iter().all(|[i, j]| (1..=60).contains(i) && (1..=45).contains(j)));
+    let mut times = [0; 60];
+    for [i, _] in &drawn {
+        times[i - 1] += 1;
+    }
+    // A uniform marginal: 333 each, give or take five deviations.
+    assert!(times.iter().all(|t| (240..=430).contains(t)), "{times:?}");
+    assert_eq!(pairs("--eps 0.1").len(), 1000);
+    assert_eq!(pairs("--eps 0.1 --threads 1"), drawn[..1000]);
+    assert_ne!(pairs("--eps 0.1 --seed 1"), drawn[..1000]);
+    assert!(pairs("--eps 0.1 --count 0").is_empty());
+    for method in [
+        "--method lattice",
+        "--method lattice --reach 0.3",
+        "--anchors sobol --rank 50",
+        "--anchors adaptive --rank 50",
+        "--method arccos",
+        "--method nystrom --polish",
+    ] {
+        assert_eq!(pairs(&format!("--eps 0.5 {method} --count 7")).len(), 7, "{method}");
+    }
+    // Without a report of its own it says nothing.
+    let shown = bench.orthant("rot x.csv y.csv --eps 0.1 --pairs p.csv");
+    assert!(!text(&shown.stdout).contains("p.csv"));
+}
+
+#[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let bench = Bench::new();
     bench.write("x.csv", &cloud(1500, 0.0, 1.0));
@@ -758,6 +811,8 @@ fn the_benchmark_prints_json_lines_with_ratios() {
         assert!(line["relative_error"].as_f64().unwrap() < 1e-5, "{line}");
     }
     assert_eq!(of("accuracy_divergence").len(), 1);
+    assert_eq!(of("pairs").len(), 3);
+    assert!(of("pairs").iter().all(|l| l["ns_per_pair"].as_f64().unwrap() > 0.0));
     assert!(of("linear")[0]["exponent"].as_f64().unwrap().is_finite());
 }
 
@@ -864,7 +919,7 @@ fn the_commands_of_the_readme_run() {
         // The demonstration is run in full by the test task.
         .filter(|c| *c != "demo")
         .collect();
-    assert_eq!(commands.len(), 9, "{commands:?}");
+    assert_eq!(commands.len(), 10, "{commands:?}");
     for command in &commands {
         let output = bench.orthant(command);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
@@ -874,5 +929,5 @@ fn the_commands_of_the_readme_run() {
     for line in shown.lines().filter(|l| !l.trim_start().starts_with("time")) {
         assert!(readme.contains(line.trim_end()), "{line}");
     }
-    assert!(bench.path("potentials.csv").exists());
+    assert!(bench.path("potentials.csv").exists() && bench.path("pairs.csv").exists());
 }

@@ -43,7 +43,7 @@ use crate::features::SquaredEuclidean;
 use crate::frame::Frame;
 use crate::kernel::{LogPass, LogRows, Partition, Target};
 use crate::measure::Points;
-use crate::mixture::{Mixture, stratified};
+use crate::mixture::{log_kernel, partners, stratified};
 use crate::simd;
 use crate::stage::Pairs;
 
@@ -261,9 +261,9 @@ impl Claim<'_> {
             stratified(&strata.rest, self.rows, count - count / OUT, rng)
         };
         let split = far.len();
-        let mixture = Mixture { x: self.x.features, y: self.y.features, g: self.y.potential };
-        let pairs = mixture.sample([far, rest].concat(), rng);
-        let mut logs = mixture.log_kernel(&pairs);
+        let features = [self.x.features, self.y.features];
+        let pairs = partners(features, self.y.potential, [far, rest].concat(), rng);
+        let mut logs = log_kernel(features, &pairs);
         let dim = self.frame.dim();
         logs.par_iter_mut().zip(&pairs).with_min_len(1024).for_each(|(log, [i, j])| {
             let x = |c| self.frame.coordinate(&self.x.points, *i, c);

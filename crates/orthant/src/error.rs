@@ -295,6 +295,24 @@ pub enum Error {
         source: Box<Error>,
     },
 
+    /// A row or a column that a plan does not have.
+    #[error("the plan has {len} {what}s, counted from 0: there is no {what} {index}")]
+    Index {
+        /// `row` or `column`.
+        what: &'static str,
+        /// The index asked for, from 0.
+        index: usize,
+        /// How many there are.
+        len: usize,
+    },
+
+    /// Signed features have no samples.
+    #[error(
+        "a plan of the Nystrom approximation has entries of either sign, which are no probabilities to draw \
+         from; use positive features or an exact method"
+    )]
+    SignedPlan,
+
     /// A product with the kernel was not positive.
     #[error(
         "iteration {iteration}: the kernel product of point {row} of the {cloud} cloud is {}, not a positive \

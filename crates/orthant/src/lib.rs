@@ -7,7 +7,7 @@
 //! of your own, and the exact methods to check them against, all stable at any epsilon.
 //!
 //! ```
-//! use orthant::{Measure, Method, Options, Points, divergence, rot};
+//! use orthant::{Measure, Method, Options, Points, divergence, plan, rot};
 //!
 //! // Points are row-major, f32 or f64, borrowed or owned; weights are optional.
 //! let x: Vec<f64> = (0..200).map(|i| (f64::from(i) * 0.37).sin()).collect();
@@ -25,6 +25,10 @@
 //! let fast = rot(&mu, &nu, &options)?;
 //! assert!((fast.value_kl / exact.value_kl - 1.0).abs() < 0.05);
 //!
+//! // What goes where: coupled points, drawn from the plan.
+//! let plan = plan(&mu, &nu, &options)?;
+//! assert_eq!(plan.sample(10, 0)?.len(), 10);
+//!
 //! // The divergence vanishes for equal clouds and is positive for different ones.
 //! assert!(divergence(&mu, &nu, &options)?.value > 0.0);
 //! # Ok::<(), orthant::Error>(())
@@ -41,6 +45,7 @@
 //! | [`Solution::value`] | `W = <P, C> + eps sum P log P` | the paper |
 //! | [`Solution::value_kl`] | `W + eps (H(a) + H(b))` | OTT `reg_ot_cost`; POT `reg_type="KL"`; twice GeomLoss (p = 2) at `blur^2 = eps / 2` |
 //! | [`Solution::transport_cost`] | `<P, C>` | POT `value_linear` |
+//! | [`Plan`] | `P` itself, never stored | |
 //! | [`Divergence::value`] | `W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` | the same in all of them |
 //!
 //! # Unbalanced transport
@@ -78,6 +83,7 @@ mod linalg;
 mod measure;
 mod mixture;
 mod options;
+mod plan;
 mod problem;
 mod rot;
 mod simd;
@@ -94,7 +100,8 @@ pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
 pub use options::{
     Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
 };
-pub use rot::{Solver, divergence, rot};
+pub use plan::{DENSE_LIMIT, Plan};
+pub use rot::{Solver, divergence, plan, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
 

@@ -1,37 +1,178 @@
 //! Exact samples of a factored plan.
 //!
 //! The plan `P_ij = sum_k u_i Xi_ik Zeta_jk v_j` is a mixture of `r` products of two distributions, one on each
-//! cloud. So a pair is drawn in three steps: a row `i` from the first marginal, a feature `k` given the row, and a
-//! column `j` given the feature. The last needs sums over all points for each feature; with two passes over the
-//! second cloud they serve any number of pairs.
+//! cloud. So a pair is drawn in three steps: a feature `k` by its mass, a row `i` given the feature, and a column `j`
+//! given the feature; or, where rows are given, a feature given its row and then a column. A point given a feature
+//! needs sums over all points for each feature: with two passes over a cloud they serve any number of draws.
+
+use std::ops::Range;
 
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
-use crate::kernel::{LogPass, LogRows, Partition};
+use crate::kernel::{Cells, LogPass, LogRows, Partition, Separable, Side};
 use crate::simd;
 
-/// A factored plan with potentials `f = log u`, `g = log v`.
-pub(crate) struct Mixture<'a> {
-    pub(crate) x: &'a dyn LogRows,
-    pub(crate) y: &'a dyn LogRows,
-    pub(crate) g: &'a [f64],
+/// The points of one cloud of a factored plan: a distribution of them for each feature.
+pub(crate) trait Conditional {
+    /// `log sum_i u_i exp(L_ik)` for every feature `k`. Comes before all else.
+    fn message(&mut self) -> Vec<f64>;
+
+    /// For each chunk of the points, its part of every sum, relative to the largest term of the sum (or of its
+    /// parts); and the length of a row of them.
+    fn chunk_sums(&self) -> (&[f64], usize);
+
+    /// Finds the places at which sums along the points reach what draws wait for: a list a chunk, sorted.
+    fn find(&mut self, waiting: &mut [Vec<Waiting>]);
+
+    /// The point at a place.
+    fn point(&self, place: usize) -> usize {
+        place
+    }
 }
 
-/// A draw that waits for its column.
+/// Points whose features are listed one by one, with `log u`.
+pub(crate) struct Listed<'a> {
+    source: &'a dyn LogRows,
+    potential: &'a [f64],
+    pass: LogPass,
+}
+
+impl<'a> Listed<'a> {
+    pub(crate) fn new(source: &'a dyn LogRows, potential: &'a [f64]) -> Self {
+        let pass = LogPass::new(source, Partition::new(source.rows(), CHUNKS));
+        Listed { source, potential, pass }
+    }
+}
+
+impl Conditional for Listed<'_> {
+    fn message(&mut self) -> Vec<f64> {
+        let mut z = vec![f64::NEG_INFINITY; self.source.rank()];
+        self.pass.column_sums(self.source, self.potential, &mut z);
+        z
+    }
+
+    fn chunk_sums(&self) -> (&[f64], usize) {
+        self.pass.chunk_sums()
+    }
+
+    fn find(&mut self, waiting: &mut [Vec<Waiting>]) {
+        self.pass.find(self.source, self.potential, waiting);
+    }
+}
+
+/// Points on a lattice, in the order of its cells.
+pub(crate) struct OnLattice<'a> {
+    side: Separable<'a, f64>,
+    cells: &'a Cells,
+    potential: Vec<f64>,
+}
+
+impl<'a> OnLattice<'a> {
+    /// `potential` is `log u` in the order of the points.
+    pub(crate) fn new(side: Separable<'a, f64>, cells: &'a Cells, potential: &[f64]) -> Self {
+        OnLattice { side, cells, potential: cells.sorted(potential) }
+    }
+}
+
+impl Conditional for OnLattice<'_> {
+    fn message(&mut self) -> Vec<f64> {
+        let mut z = vec![f64::NEG_INFINITY; self.side.rank()];
+        self.side.message(&self.potential, &mut z);
+        z
+    }
+
+    fn chunk_sums(&self) -> (&[f64], usize) {
+        self.side.chunk_sums()
+    }
+
+    fn find(&mut self, waiting: &mut [Vec<Waiting>]) {
+        self.side.find(&self.potential, waiting);
+    }
+
+    fn point(&self, place: usize) -> usize {
+        self.cells.order[place] as usize
+    }
+}
+
+/// A draw that waits for its point.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
     /// Which draw it is.
-    pub(crate) draw: usize,
-    pub(crate) feature: usize,
-    /// What the sum over the columns has to reach.
-    pub(crate) left: f64,
-    /// The column, once it is found.
-    pub(crate) column: usize,
+    draw: usize,
+    feature: usize,
+    /// What the sum over the points of its chunk has to reach.
+    left: f64,
+    /// Where the point is, once it is found.
+    place: usize,
 }
 
-/// Chunks of the second cloud at most.
+/// The draws of one feature in a list of those that wait, and the sum so far.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) feature: usize,
+    range: Range<usize>,
+    pub(crate) sum: f64,
+    /// The last place that had a part of the sum.
+    last: usize,
+}
+
+impl Open {
+    /// The draws of a list, by feature.
+    pub(crate) fn all(waiting: &[Waiting]) -> Vec<Open> {
+        let mut start = 0;
+        waiting
+            .chunk_by(|a, b| a.feature == b.feature)
+            .map(|same| {
+                let range = start..start + same.len();
+                start = range.end;
+                Open { feature: same[0].feature, range, sum: 0.0, last: 0 }
+            })
+            .collect()
+    }
+
+    /// Whether all its draws are found.
+    pub(crate) fn is_done(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// Whether one of them waits for no more than `sum`.
+    pub(crate) fn is_due(&self, sum: f64, waiting: &[Waiting]) -> bool {
+        waiting[self.range.clone()].first().is_some_and(|w| w.left <= sum)
+    }
+
+    /// The next place, with its part of the sum.
+    pub(crate) fn add(&mut self, mass: f64, place: usize, waiting: &mut [Waiting]) {
+        if mass > 0.0 {
+            self.last = place;
+            self.reach(self.sum + mass, waiting);
+        }
+    }
+
+    /// The sum of several places is known to be this; what their parts did not reach by rounding is at the last.
+    pub(crate) fn reach(&mut self, sum: f64, waiting: &mut [Waiting]) {
+        self.sum = sum;
+        while self.is_due(sum, waiting) {
+            waiting[self.range.start].place = self.last;
+            self.range.start += 1;
+        }
+    }
+
+    /// Starts from the beginning for draws that wait for more than there is: see [`ROUNDS`].
+    pub(crate) fn restart(&mut self, waiting: &mut [Waiting]) {
+        for w in &mut waiting[self.range.clone()] {
+            w.left = self.sum;
+        }
+        self.sum = 0.0;
+    }
+}
+
+/// Sums that are taken another way than those that draws were told differ by rounding. A draw that waits for more
+/// than there is waits for just that much in a second round, and is found at the last point.
+pub(crate) const ROUNDS: usize = 2;
+
+/// Chunks of a cloud at most.
 const CHUNKS: usize = 64;
 
 /// `count` of some points, drawn by weight, one in each of as many equal parts of their sum.
@@ -56,106 +197,171 @@ pub(crate) fn stratified(
         .collect()
 }
 
-impl Mixture<'_> {
-    /// Draws a partner for each of some rows.
-    pub(crate) fn sample(&self, rows: Vec<usize>, rng: &mut ChaCha8Rng) -> Vec<[usize; 2]> {
-        let mut uniform = || -> f64 { Open01.sample(rng) };
-        let draws: Vec<[f64; 2]> = rows.iter().map(|_| [uniform(), uniform()]).collect();
-        let mut pass = LogPass::new(self.y, Partition::new(self.y.rows(), CHUNKS));
-        let mut z = vec![f64::NEG_INFINITY; pass.stride()];
-        pass.column_sums(self.y, self.g, &mut z[..self.y.rank()]);
-        let features = self.features(&rows, &draws, &z);
-        let mut waiting = sorted(&pass, &features, &draws);
-        pass.find(self.y, self.g, &mut waiting);
-        let mut pairs: Vec<[usize; 2]> = rows.into_iter().map(|i| [i, 0]).collect();
-        for found in waiting.iter().flatten() {
-            pairs[found.draw][1] = found.column;
-        }
-        pairs
+/// A place for each draw: the first at which the sum of some masses reaches a part of the whole.
+pub(crate) struct Wheel {
+    sums: Vec<f64>,
+}
+
+impl Wheel {
+    pub(crate) fn new(masses: impl Iterator<Item = f64>) -> Self {
+        let mut wheel = Wheel { sums: Vec::new() };
+        wheel.refill(masses);
+        wheel
     }
 
-    /// A feature for each draw, given its row.
-    fn features(&self, rows: &[usize], draws: &[[f64; 2]], z: &[f64]) -> Vec<usize> {
-        let stride = z.len();
-        let mut features = vec![0; rows.len()];
-        (features.par_chunks_mut(256), rows.par_chunks(256), draws.par_chunks(256))
-            .into_par_iter()
-            .for_each(|(features, rows, draws)| {
-                let mut scratch = vec![0.0; self.x.scratch()];
-                let mut masses = vec![0.0; stride];
-                let mut of = usize::MAX;
-                for ((feature, &i), draw) in features.iter_mut().zip(rows).zip(draws) {
-                    if i != of {
-                        of = i;
-                        row(self.x, i, &mut masses, &mut scratch);
-                        let top = simd::max_sum(&masses, z);
-                        simd::exp_slice(&mut masses, z, top);
-                        let mut sum = 0.0;
-                        for mass in &mut masses {
-                            sum += *mass;
-                            *mass = sum;
-                        }
-                    }
-                    let total = masses[stride - 1];
-                    *feature =
-                        masses.partition_point(|sum| *sum < draw[0] * total).min(self.x.rank() - 1);
-                }
-            });
-        features
+    fn refill(&mut self, masses: impl Iterator<Item = f64>) {
+        self.sums.clear();
+        let mut sum = 0.0;
+        self.sums.extend(masses.map(|mass| {
+            sum += mass;
+            sum
+        }));
     }
 
-    /// `log k_theta(x_i, y_j)` of pairs that are ordered by their rows.
-    pub(crate) fn log_kernel(&self, pairs: &[[usize; 2]]) -> Vec<f64> {
-        let stride = simd::padded(self.x.rank());
-        let mut logs = vec![0.0; pairs.len()];
-        logs.par_chunks_mut(64).zip(pairs.par_chunks(64)).for_each(|(logs, pairs)| {
-            let mut scratch = vec![0.0; self.x.scratch().max(self.y.scratch())];
-            let (mut of_x, mut of_y) = (vec![0.0; stride], vec![0.0; stride]);
-            let mut last = usize::MAX;
-            for (log, [i, j]) in logs.iter_mut().zip(pairs) {
-                if *i != last {
-                    row(self.x, *i, &mut of_x, &mut scratch);
-                    last = *i;
-                }
-                row(self.y, *j, &mut of_y, &mut scratch);
-                let top = simd::max_sum(&of_y, &of_x);
-                *log = if top > f64::NEG_INFINITY {
-                    top + simd::exp_slice(&mut of_y, &of_x, top).ln()
-                } else {
-                    top
-                };
-            }
-        });
-        logs
+    pub(crate) fn at(&self, part: f64) -> usize {
+        let target = part * self.sums.last().expect("something to draw from");
+        self.sums.partition_point(|sum| *sum < target).min(self.sums.len() - 1)
     }
 }
 
+/// Pairs of the plan, each from three numbers between 0 and 1: a feature, and a point of either cloud given it.
+pub(crate) fn pairs(halves: [&mut dyn Conditional; 2], draws: &[[f64; 3]]) -> Vec<[usize; 2]> {
+    let [x, y] = halves;
+    let masses: Vec<f64> = x.message().iter().zip(y.message()).map(|(x, y)| x + y).collect();
+    let top = masses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let wheel = Wheel::new(masses.iter().map(|mass| (mass - top).exp()));
+    let features: Vec<usize> = draws.par_iter().map(|draw| wheel.at(draw[0])).collect();
+    let rows = points(x, &features, |draw| draws[draw][1]);
+    let columns = points(y, &features, |draw| draws[draw][2]);
+    rows.into_iter().zip(columns).map(|(i, j)| [i, j]).collect()
+}
+
+/// A point for each draw, given its feature; `part` are numbers between 0 and 1.
+fn points(
+    half: &mut dyn Conditional,
+    features: &[usize],
+    part: impl Fn(usize) -> f64,
+) -> Vec<usize> {
+    let mut waiting = sorted(half.chunk_sums(), features, part);
+    half.find(&mut waiting);
+    let mut points = vec![0; features.len()];
+    for found in waiting.iter().flatten() {
+        points[found.draw] = half.point(found.place);
+    }
+    points
+}
+
+/// The draws by chunk of the points, and in each by feature and by what is left to reach.
+fn sorted(
+    (sums, stride): (&[f64], usize),
+    features: &[usize],
+    part: impl Fn(usize) -> f64,
+) -> Vec<Vec<Waiting>> {
+    let chunks = sums.len() / stride;
+    let mut keys: Vec<(usize, f64, usize)> =
+        features.iter().enumerate().map(|(draw, &feature)| (feature, part(draw), draw)).collect();
+    keys.par_sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+    let mut waiting = vec![Vec::new(); chunks];
+    for same in keys.chunk_by(|a, b| a.0 == b.0) {
+        let feature = same[0].0;
+        let of = |chunk: usize| sums[chunk * stride + feature];
+        // Never one without mass, whatever rounding leaves.
+        let next = |from: usize| (from..chunks).find(|chunk| of(*chunk) > 0.0);
+        let total: f64 = (0..chunks).map(of).sum();
+        let (mut chunk, mut before) = (next(0).unwrap_or(0), 0.0);
+        for &(_, part, draw) in same {
+            while part * total > before + of(chunk) {
+                let Some(after) = next(chunk + 1) else { break };
+                before += of(chunk);
+                chunk = after;
+            }
+            let left = (part * total - before).min(of(chunk));
+            waiting[chunk].push(Waiting { draw, feature, left, place: 0 });
+        }
+    }
+    waiting
+}
+
+/// A place in its row for each draw, by the masses `exp(L_ik + z_k)`, `z` padded; rows that are equal should
+/// follow each other. Features given rows, or columns where the source is an exact kernel.
+pub(crate) fn along_rows(
+    source: &dyn LogRows,
+    z: &[f64],
+    rows: &[usize],
+    part: impl Fn(usize) -> f64 + Sync,
+) -> Vec<usize> {
+    let rank = source.rank();
+    let mut places = vec![0; rows.len()];
+    (places.par_chunks_mut(GROUP), rows.par_chunks(GROUP)).into_par_iter().enumerate().for_each(
+        |(group, (places, rows))| {
+            let mut scratch = vec![0.0; source.scratch()];
+            let mut masses = vec![0.0; z.len()];
+            let mut wheel = Wheel { sums: Vec::new() };
+            let mut of = usize::MAX;
+            for (at, (place, &i)) in places.iter_mut().zip(rows).enumerate() {
+                if i != of {
+                    of = i;
+                    row(source, i, &mut masses, &mut scratch);
+                    let top = simd::max_sum(&masses, z);
+                    simd::exp_slice(&mut masses, z, top);
+                    wheel.refill(masses[..rank].iter().copied());
+                }
+                *place = wheel.at(part(group * GROUP + at));
+            }
+        },
+    );
+    places
+}
+
+/// Draws that are treated together.
+const GROUP: usize = 256;
+
 /// One row of logarithms, padded.
-fn row(source: &dyn LogRows, i: usize, out: &mut [f64], scratch: &mut [f64]) {
+pub(crate) fn row(source: &dyn LogRows, i: usize, out: &mut [f64], scratch: &mut [f64]) {
     source.fill(i, out.len(), out, scratch);
     out[source.rank()..].fill(f64::NEG_INFINITY);
 }
 
-/// The draws by chunk of the second cloud, and in each by feature and by what is left to reach.
-fn sorted(pass: &LogPass, features: &[usize], draws: &[[f64; 2]]) -> Vec<Vec<Waiting>> {
-    let (sums, stride) = pass.chunk_sums();
-    let chunks = sums.len() / stride;
-    let mut waiting = vec![Vec::new(); chunks];
-    for (draw, (&feature, [_, part])) in features.iter().zip(draws).enumerate() {
-        let of = |c: usize| sums[c * stride + feature];
-        let total: f64 = (0..chunks).map(of).sum();
-        let mut left = part * total;
-        let mut chunk = 0;
-        while chunk + 1 < chunks && left > of(chunk) {
-            left -= of(chunk);
-            chunk += 1;
+/// Partners for given rows of a factored plan; `g` is `log v`.
+pub(crate) fn partners(
+    [x, y]: [&dyn LogRows; 2],
+    g: &[f64],
+    rows: Vec<usize>,
+    rng: &mut ChaCha8Rng,
+) -> Vec<[usize; 2]> {
+    let mut uniform = || -> f64 { Open01.sample(rng) };
+    let draws: Vec<[f64; 2]> = rows.iter().map(|_| [uniform(), uniform()]).collect();
+    let mut half = Listed::new(y, g);
+    let mut z = half.message();
+    z.resize(simd::padded(z.len()), f64::NEG_INFINITY);
+    let features = along_rows(x, &z, &rows, |draw| draws[draw][0]);
+    let columns = points(&mut half, &features, |draw| draws[draw][1]);
+    rows.into_iter().zip(columns).map(|(i, j)| [i, j]).collect()
+}
+
+/// `log k_theta(x_i, y_j)` of pairs; those that are ordered by their rows take less time.
+pub(crate) fn log_kernel([x, y]: [&dyn LogRows; 2], pairs: &[[usize; 2]]) -> Vec<f64> {
+    let stride = simd::padded(x.rank());
+    let mut logs = vec![0.0; pairs.len()];
+    logs.par_chunks_mut(64).zip(pairs.par_chunks(64)).for_each(|(logs, pairs)| {
+        let mut scratch = vec![0.0; x.scratch().max(y.scratch())];
+        let (mut of_x, mut of_y) = (vec![0.0; stride], vec![0.0; stride]);
+        let mut last = usize::MAX;
+        for (log, [i, j]) in logs.iter_mut().zip(pairs) {
+            if *i != last {
+                row(x, *i, &mut of_x, &mut scratch);
+                last = *i;
+            }
+            row(y, *j, &mut of_y, &mut scratch);
+            let top = simd::max_sum(&of_y, &of_x);
+            *log = if top > f64::NEG_INFINITY {
+                top + simd::exp_slice(&mut of_y, &of_x, top).ln()
+            } else {
+                top
+            };
         }
-        waiting[chunk].push(Waiting { draw, feature, left, column: 0 });
-    }
-    for list in &mut waiting {
-        list.sort_by(|a, b| a.feature.cmp(&b.feature).then(a.left.total_cmp(&b.left)));
-    }
-    waiting
+    });
+    logs
 }
 
 #[cfg(test)]
@@ -163,7 +369,9 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::design::Lattice;
     use crate::features::FeatureMatrix;
+    use crate::measure::Points;
 
     /// Draws have the frequencies of the plan, over several chunks of the second cloud.
     #[test]
@@ -177,7 +385,7 @@ mod tests {
         let (xi, zeta) = (of(n), of(m));
         let g: Vec<f64> =
             (0..m).map(|j| ((j % 17) as f64 / 3.0).sin() + j as f64 / 200.0).collect();
-        let mixture = Mixture { x: &&xi, y: &&zeta, g: &g };
+        let features: [&dyn LogRows; 2] = [&xi, &zeta];
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let count = 200_000;
         for i in 0..n {
@@ -189,7 +397,7 @@ mod tests {
                 .collect();
             let total: f64 = plan.iter().sum();
             let mut found = vec![0.0; m];
-            for [row, j] in mixture.sample(vec![i; count], &mut rng) {
+            for [row, j] in partners(features, &g, vec![i; count], &mut rng) {
                 assert_eq!(row, i);
                 found[j] += 1.0;
             }
@@ -200,11 +408,41 @@ mod tests {
             let degrees = (m - 1) as f64;
             assert!((chi - degrees).abs() < 5.0 * (2.0 * degrees).sqrt(), "{chi} for {degrees}");
         }
-        let logs = mixture.log_kernel(&[[1, 2], [1, 600]]);
+        let logs = log_kernel(features, &[[1, 2], [1, 600]]);
         for (log, j) in logs.iter().zip([2, 600]) {
             let kernel: f64 = (0..rank).map(|k| entry(1, k) * entry(j, k)).sum();
             assert!((log - kernel.ln()).abs() < 1e-12);
         }
+    }
+
+    /// A draw that waits for more than there is, as by rounding, is found at the last point that there is.
+    #[test]
+    fn draws_beyond_the_sum_are_at_the_last_point() {
+        let n = 700;
+        let late = |half: &mut dyn Conditional, feature: usize| {
+            half.message();
+            let (sums, stride) = half.chunk_sums();
+            let lists = (0..sums.len() / stride).map(|chunk| {
+                let left = sums[chunk * stride + feature] * (1.0 + 1e-9);
+                vec![Waiting { draw: 0, feature, left, place: usize::MAX }]
+            });
+            let mut waiting: Vec<Vec<Waiting>> = lists.collect();
+            half.find(&mut waiting);
+            waiting.iter().map(|list| list[0].place).collect::<Vec<_>>()
+        };
+        let potential: Vec<f64> = (0..n).map(|i| f64::from(i).sin()).collect();
+        let values: Vec<f64> = (0..n).flat_map(|i| [0.5, f64::from(1 + i % 3)]).collect();
+        let xi = FeatureMatrix::new(values, 700, 2).unwrap();
+        let found = late(&mut Listed::new(&xi, &potential), 1);
+        assert_eq!(found, [255, 511, 699]);
+
+        let lattice = Lattice::covering(&[0.0], &[1.0], 0.05, 0.01, 1e4).unwrap();
+        let values: Vec<f64> = (0..n).map(|i| f64::from(i) / f64::from(n - 1)).collect();
+        let points = Points::new(values, 1).unwrap();
+        let cells = Cells::new(&points, &lattice);
+        let side = Separable::new(&points, &lattice, &cells, 40.0);
+        let found = late(&mut OnLattice::new(side, &cells, &potential), lattice.nodes() / 2);
+        assert_eq!(found, [699]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
+mod pairs;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,8 @@ use crate::certificate::{Bounds, Claim, Half};
 use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
 use crate::error::{Cloud, Error, Result, Shape};
 use crate::features::{
-    ArcCosine, Basis, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped, SquaredEuclidean,
+    Affine, ArcCosine, Basis, FeatureMap, FeatureMatrix, Gaussian, Linear, Mapped,
+    SquaredEuclidean, lattice_map,
 };
 use crate::frame::Frame;
 use crate::gauge::Gauge;
@@ -615,7 +618,7 @@ impl<'p> Problem<'p> {
         term: Term,
         start: Start<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<Solution> {
+    ) -> Result<(Solution, Scaling)> {
         let begun = Instant::now();
         let [x, y] = clouds(term);
         let epsilon = self.options.epsilon;
@@ -682,15 +685,15 @@ impl<'p> Problem<'p> {
         if let Storage::Nystrom = self.storage {
             solved.outside = self.extended_nystrom(&task, &solved.outcome)?;
         }
-        let solution = self.finish(&task, solved, begun);
+        let (solution, scaling) = self.finish(&task, solved, begun);
         check_finite(&solution)?;
-        Ok(solution)
+        Ok((solution, scaling))
     }
 
-    /// The solution of the user's problem, out of that in the coordinates of the term.
-    fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> Solution {
+    /// The solution of the user's problem, out of that in the coordinates of the term, and its plan.
+    fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> (Solution, Scaling) {
         let (interval, corrected) = self.interval(task, &solved);
-        let Solved { outcome, builds, transport_cost, distance, rank, outside, pairs, .. } = solved;
+        let Solved { outcome, builds, transport_cost, distance, rank, outside, kernel } = solved;
         let (term, x, y) = (task.term, task.x, task.y);
         let epsilon = self.options.epsilon;
         let (mu, nu) = (self.measure(x), self.measure(y));
@@ -698,6 +701,7 @@ impl<'p> Problem<'p> {
         let constant = self.constant(term);
         let sums = [&outcome.x.sums[..], &outcome.y.sums];
         let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
+        let scaling = Scaling::new(&outcome, shifts[0] + shifts[1] - kernel.shift, kernel.lattice);
         // Of the marginals that the plan has.
         let transport_cost =
             transport_cost.map(|cost| mass * (cost + self.moved(term, sums) + constant));
@@ -727,7 +731,7 @@ impl<'p> Problem<'p> {
             let mass = if task.unbalanced.is_some() { measure.mass() } else { 1.0 };
             measure.weights().iter().map(|w| mass * w).collect()
         };
-        Solution {
+        let solution = Solution {
             value,
             value_kl,
             transport_cost,
@@ -762,8 +766,9 @@ impl<'p> Problem<'p> {
             },
             weights_x: given(mu),
             weights_y: given(nu),
-            pairs,
-        }
+            pairs: kernel.pairs,
+        };
+        (solution, scaling)
     }
 
     /// Where the value of the exact kernel is, at convergence, as far as that is known; and the best guess.
@@ -893,10 +898,10 @@ impl<'p> Problem<'p> {
             (None, Pairs::default())
         };
         let mut outside = self.extended(task, &outcome);
-        let mut outcome = outcome;
+        let (mut outcome, mut shift) = (outcome, 0.0);
         if let (Some(found), true) = (&mut bounds, self.is_centred()) {
             // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
-            let shift = found.corrected;
+            shift = found.corrected;
             let potentials = outcome.f.iter_mut().chain(&mut outcome.g);
             potentials.chain(outside.iter_mut().flatten()).for_each(|f| *f += 0.5 * shift);
             *found = Bounds { low: found.low - shift, high: found.high - shift, corrected: 0.0 };
@@ -911,7 +916,8 @@ impl<'p> Problem<'p> {
         };
         let rank = self.rank(task.term);
         let distance = Distance { bound, bounds, rounding: T::ROUNDING };
-        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, worth: None, pairs })
+        let kernel = Seen { shift, pairs, ..Seen::default() };
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, kernel })
     }
 
     /// Bounds on the distance from the exact kernel, for features of one, and the pairs of the plan that they are from.
@@ -981,7 +987,7 @@ impl<'p> Problem<'p> {
             } else if let Some(rank) = lattice_rank(self.options) {
                 // The plan knows better which nodes it needs.
                 let once = std::mem::replace(&mut thinned, true);
-                match solved.worth.take() {
+                match solved.kernel.worth.take() {
                     Some(worth) if !once => Some(thinned::thin(&lattice.whole(), &worth, rank)),
                     _ => None,
                 }
@@ -1100,8 +1106,7 @@ impl<'p> Problem<'p> {
             },
             rank: lattice.rank(),
             outside: [outside_x?, outside_y?],
-            worth,
-            pairs: Pairs::default(),
+            kernel: Seen { lattice: Some(lattice.clone()), worth, ..Seen::default() },
             outcome,
         })
     }
@@ -1118,29 +1123,24 @@ impl<'p> Problem<'p> {
         if self.measure(cloud).outside().is_none() {
             return Ok(Vec::new());
         }
-        let all = stage.points(other, Part::Support);
-        let cells = Cells::new(all, lattice);
-        let mut message = vec![0.0; lattice.nodes()];
-        // Nothing is cut off: the points may be anywhere.
-        let mut side = Separable::<f64>::new(all, lattice, &cells, f64::CUTOFF);
-        side.message(&cells.sorted(g), &mut message);
         let points = stage.points(cloud, Part::Outside);
-        let cells = Cells::new(points, lattice);
-        let mut out = vec![0.0; points.len()];
-        let mut side = Separable::<f64>::new(points, lattice, &cells, f64::CUTOFF);
-        side.log_apply(&message, &mut out)?;
-        Ok(cells.unsorted(&out).into_iter().map(|s| -s).collect())
+        let sums = lattice_sums(lattice, points, stage.points(other, Part::Support), g)?;
+        Ok(sums.into_iter().map(|s| -s).collect())
     }
 
     /// `<P, C>` for a cost that is defined by features, pair by pair, unless they are too many.
     fn cost_over_pairs(&self, task: &Task, outcome: &Outcome) -> Option<f64> {
-        let work = outcome.f.len() as f64 * outcome.g.len() as f64 * self.rank(task.term) as f64;
-        if work > PAIRS_LIMIT {
-            return None;
-        }
-        let mut rows = Recomputed::new(self.entries(task.term, task.x, Part::Support, task.y));
-        rows.set_potential(&outcome.f);
-        Some(-self.options.epsilon * rows.expected_log(&outcome.g))
+        let Outcome { f, g, .. } = outcome;
+        let work = f.len() as f64 * g.len() as f64 * self.rank(task.term) as f64;
+        (work <= PAIRS_LIMIT).then(|| self.cost_over_all_pairs(task.term, f, g))
+    }
+
+    /// The same, however many they are.
+    fn cost_over_all_pairs(&self, term: Term, f: &[f64], g: &[f64]) -> f64 {
+        let [x, y] = clouds(term);
+        let mut rows = Recomputed::new(self.entries(term, x, Part::Support, y));
+        rows.set_potential(f);
+        -self.options.epsilon * rows.expected_log(g)
     }
 
     fn exact<S: ExactSide>(
@@ -1167,16 +1167,8 @@ impl<'p> Problem<'p> {
             _ => f64::ROUNDING,
         };
         let distance = Distance { bound: None, bounds: None, rounding };
-        Ok(Solved {
-            outcome,
-            builds,
-            transport_cost,
-            distance,
-            rank,
-            outside,
-            worth: None,
-            pairs: Pairs::default(),
-        })
+        let kernel = Seen::default();
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, kernel })
     }
 
     /// With signed features, whose products must turn out positive.
@@ -1202,16 +1194,8 @@ impl<'p> Problem<'p> {
         let rank = factors.landmarks();
         let outside = [Vec::new(), Vec::new()];
         let distance = Distance { bound: None, bounds: None, rounding: f64::ROUNDING };
-        Ok(Solved {
-            outcome,
-            builds,
-            transport_cost,
-            distance,
-            rank,
-            outside,
-            worth: None,
-            pairs: Pairs::default(),
-        })
+        let kernel = Seen::default();
+        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, kernel })
     }
 
     fn factors(&self, term: Term) -> (&Stage, &Factors) {
@@ -1251,20 +1235,45 @@ impl<'p> Problem<'p> {
         if self.measure(cloud).outside().is_none() {
             return Vec::new();
         }
+        let sums = self.log_sums(term, cloud, Part::Outside, other, g);
+        sums.into_iter().map(|s| -s).collect()
+    }
+
+    /// `log sum_j k(x, y_j) v_j` at some points of a cloud.
+    fn log_sums(&self, term: Term, cloud: Cloud, part: Part, other: Cloud, g: &[f64]) -> Vec<f64> {
         let (rows, message) = if self.storage == Storage::Factored {
             let source = self.features(term, other, Part::Support);
             let mut message = vec![0.0; simd::padded(source.rank())];
             log_pass(&*source).column_sums(&*source, g, &mut message[..source.rank()]);
-            (self.features(term, cloud, Part::Outside), message)
+            (self.features(term, cloud, part), message)
         } else {
             let mut message = vec![0.0; simd::padded(g.len())];
             message[..g.len()].copy_from_slice(g);
-            (self.entries(term, cloud, Part::Outside, other), message)
+            (self.entries(term, cloud, part, other), message)
         };
         let mut out = vec![0.0; rows.rows()];
         log_pass(&*rows).row_sums(&*rows, &message, &mut out);
-        out.into_iter().map(|s| -s).collect()
+        out
     }
+}
+
+/// `log sum_j k(x, y_j) v_j` at some points, on a lattice.
+fn lattice_sums(
+    lattice: &Lattice,
+    points: &Points<'_>,
+    others: &Points<'_>,
+    g: &[f64],
+) -> Result<Vec<f64>> {
+    let cells = Cells::new(others, lattice);
+    let mut message = vec![0.0; lattice.nodes()];
+    // Nothing is cut off: the points may be anywhere.
+    let mut side = Separable::<f64>::new(others, lattice, &cells, f64::CUTOFF);
+    side.message(&cells.sorted(g), &mut message);
+    let cells = Cells::new(points, lattice);
+    let mut out = vec![0.0; points.len()];
+    let mut side = Separable::<f64>::new(points, lattice, &cells, f64::CUTOFF);
+    side.log_apply(&message, &mut out)?;
+    Ok(cells.unsorted(&out))
 }
 
 /// The dual value, out of logarithms of potentials.
@@ -1363,10 +1372,41 @@ struct Solved {
     rank: usize,
     /// Logarithms at the points of weight zero.
     outside: [Vec<f64>; 2],
-    /// Logarithms of the mass of the nodes of a lattice, also of those that it lacks.
+    kernel: Seen,
+}
+
+/// What a solve found out about its kernel.
+#[derive(Default)]
+struct Seen {
+    /// The potentials are those of a kernel that is smaller by this, as a logarithm.
+    shift: f64,
+    /// The lattice in the end.
+    lattice: Option<Lattice>,
+    /// Logarithms of the mass of its nodes, also of those that it lacks.
     worth: Option<Vec<f64>>,
     /// Pairs of the plan, if any were drawn.
     pairs: Pairs,
+}
+
+/// The plan `exp(level) u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of
+/// the term, and the lattice that the solve ended with.
+#[derive(Debug)]
+pub(crate) struct Scaling {
+    pub(crate) f: Vec<f64>,
+    pub(crate) g: Vec<f64>,
+    /// Where marginals are relaxed, the mass is in here: it may be too small for a number.
+    level: f64,
+    lattice: Option<Lattice>,
+    /// Its nodes one by one, if they are not all of a box.
+    listed: Option<Affine>,
+}
+
+impl Scaling {
+    fn new(outcome: &Outcome, level: f64, lattice: Option<Lattice>) -> Self {
+        let (f, g) = (outcome.f.clone(), outcome.g.clone());
+        let listed = lattice.as_ref().filter(|l| l.kept().is_some()).map(lattice_map);
+        Scaling { f, g, level, lattice, listed }
+    }
 }
 
 impl Task {

@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::Options;
-use crate::problem::{Problem, Start, Terms};
+use crate::plan::Plan;
+use crate::problem::{Problem, Scaling, Start, Terms};
 use crate::sinkhorn::{Next, Observer, Progress, Term};
 use crate::solution::{Divergence, Solution};
 
@@ -21,6 +22,30 @@ use crate::solution::{Divergence, Solution};
 /// ```
 pub fn rot(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Solution> {
     Solver::new(options).rot(mu, nu)
+}
+
+/// The plan of regularised optimal transport between two measures: what goes where.
+///
+/// ```
+/// use orthant::{Measure, Options, Points, plan};
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+/// let nu = Measure::uniform(Points::new(vec![2.1, 0.1, 1.1], 1)?);
+/// let options = Options::builder(0.1).build()?;
+/// let plan = plan(&mu, &nu, &options)?;
+/// assert!(plan.solution().converged());
+/// // The first point goes to the second, for the most part.
+/// assert_eq!(plan.top(0, 1)?[0].0, 1);
+/// // A hundred coupled pairs.
+/// let pairs = plan.sample(100, 0)?;
+/// assert!(pairs.iter().filter(|[i, j]| *i == 0 && *j == 1).count() > 10);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn plan<'p>(
+    mu: &'p Measure<'p>,
+    nu: &'p Measure<'p>,
+    options: &'p Options<'p>,
+) -> Result<Plan<'p>> {
+    Solver::new(options).plan(mu, nu)
 }
 
 /// The Sinkhorn divergence of two measures: one kernel for its three terms, so that it is the
@@ -41,14 +66,14 @@ pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> 
 
 /// A solve with an observer or a warm start.
 pub struct Solver<'s, 'o> {
-    options: &'s Options<'o>,
+    options: &'o Options<'o>,
     observer: Option<&'s mut dyn Observer>,
     start: [Option<&'s [f64]>; 3],
 }
 
 impl<'s, 'o> Solver<'s, 'o> {
     /// A solve with these options.
-    pub fn new(options: &'s Options<'o>) -> Self {
+    pub fn new(options: &'o Options<'o>) -> Self {
         Solver { options, observer: None, start: [None; 3] }
     }
 
@@ -74,19 +99,35 @@ impl<'s, 'o> Solver<'s, 'o> {
     }
 
     /// Regularised optimal transport between two measures.
-    pub fn rot(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
+    pub fn rot(self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
+        Ok(self.plan(mu, nu)?.into_solution())
+    }
+
+    /// The same with its plan.
+    pub fn plan<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plan<'p>>
+    where
+        'o: 'p,
+    {
         let mut problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
-        let mut solution = self.cross(&mut problem, mu, nu, Start::Flat)?;
+        let (mut solution, mut scaling) = self.cross(&mut problem, mu, nu, Start::Flat)?;
+        // The problem of the solution, if it is not the last one.
+        let mut earlier = None;
         while let Some(next) = problem.improvement(&[&solution]) {
-            problem = problem.improved(next, Terms::Cross, &[&solution])?;
+            let improved = problem.improved(next, Terms::Cross, &[&solution])?;
+            let before = std::mem::replace(&mut problem, improved);
+            // What is polished is not needed any more.
+            let before = (!self.options.polish).then_some(before);
             let start = Start::Potential(&solution.potential_x);
-            let mut next = self.solve(&problem, Term::Cross, start)?;
+            let (mut next, next_scaling) = self.solve(&problem, Term::Cross, start)?;
             if next.width() <= solution.width() || self.options.polish {
                 std::mem::swap(&mut next, &mut solution);
+                (scaling, earlier) = (next_scaling, None);
+            } else {
+                earlier = earlier.or(before);
             }
             solution.add_work_of(&next);
         }
-        Ok(solution)
+        Ok(Plan::new(earlier.unwrap_or(problem), scaling, solution))
     }
 
     /// The Sinkhorn divergence of two measures.
@@ -94,18 +135,18 @@ impl<'s, 'o> Solver<'s, 'o> {
         let mut problem = Problem::new(mu, nu, self.options, Terms::All)?;
         problem.check_shared()?;
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
-        let mut self_x = self.solve(&problem, Term::SelfX, start_x.unwrap_or(Start::Flat))?;
-        let mut self_y = self.solve(&problem, Term::SelfY, start_y.unwrap_or(Start::Flat))?;
+        let mut self_x = self.term(&problem, Term::SelfX, start_x.unwrap_or(Start::Flat))?;
+        let mut self_y = self.term(&problem, Term::SelfY, start_y.unwrap_or(Start::Flat))?;
         // For equal clouds the self potential is the solution; for others it is a good start in
         // coordinates in which they have the same covariance.
         let similar = Start::Similar(&self_x.potential_x);
-        let mut cross = self.cross(&mut problem, mu, nu, similar)?;
+        let (mut cross, _) = self.cross(&mut problem, mu, nu, similar)?;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
             problem = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
             let mut next = [Term::Cross, Term::SelfX, Term::SelfY]
                 .into_iter()
                 .zip([&cross, &self_x, &self_y])
-                .map(|(term, s)| self.solve(&problem, term, Start::Potential(&s.potential_x)))
+                .map(|(term, s)| self.term(&problem, term, Start::Potential(&s.potential_x)))
                 .collect::<Result<Vec<_>>>()?;
             // All three or none: they have one kernel.
             let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
@@ -136,7 +177,7 @@ impl<'s, 'o> Solver<'s, 'o> {
         mu: &Measure<'_>,
         nu: &Measure<'_>,
         otherwise: Start<'_>,
-    ) -> Result<Solution> {
+    ) -> Result<(Solution, Scaling)> {
         if let Some(start) = self.start[0] {
             return self.solve(problem, Term::Cross, Start::Potential(start));
         }
@@ -145,11 +186,11 @@ impl<'s, 'o> Solver<'s, 'o> {
         };
         problem.resume(problem.begun(), earlier.iterations);
         let start = Start::Potential(&earlier.potential_x);
-        let mut solution = self.solve(problem, Term::Cross, start)?;
+        let (mut solution, scaling) = self.solve(problem, Term::Cross, start)?;
         solution.add_work_of(&earlier);
         solution.stages += earlier.stages;
         problem.resume(problem.begun(), 0);
-        Ok(solution)
+        Ok((solution, scaling))
     }
 
     /// Solves with larger epsilons, if that pays: a solution whose potentials are those to start from. A stage that
@@ -173,7 +214,7 @@ impl<'s, 'o> Solver<'s, 'o> {
                 let mut stage = Problem::new(mu, nu, &options, Terms::Cross)?;
                 stage.resume(problem.begun(), spent);
                 let start = last.map_or(Start::Flat, |s| Start::Potential(&s.potential_x));
-                self.solve(&stage, Term::Cross, start)
+                self.term(&stage, Term::Cross, start)
             };
             let Ok(mut solution) = solve(last.as_ref()) else { break };
             // As functions of position potentials are about the same.
@@ -195,7 +236,16 @@ impl<'s, 'o> Solver<'s, 'o> {
         last
     }
 
-    fn solve(&mut self, problem: &Problem<'_>, term: Term, start: Start<'_>) -> Result<Solution> {
+    fn term(&mut self, problem: &Problem<'_>, term: Term, start: Start<'_>) -> Result<Solution> {
+        Ok(self.solve(problem, term, start)?.0)
+    }
+
+    fn solve(
+        &mut self,
+        problem: &Problem<'_>,
+        term: Term,
+        start: Start<'_>,
+    ) -> Result<(Solution, Scaling)> {
         let mut silent = |_: &mut Progress<'_>| Next::Continue;
         let observer: &mut dyn Observer = match &mut self.observer {
             Some(observer) => &mut **observer,

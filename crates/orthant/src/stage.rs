@@ -15,7 +15,7 @@ use crate::gauge::{Gauge, Placed, second_moments};
 use crate::kernel::{Factors, log_sum};
 use crate::linalg;
 use crate::measure::{Measure, Points};
-use crate::mixture::{Mixture, stratified};
+use crate::mixture::{log_kernel, stratified};
 use crate::sinkhorn::Term;
 use crate::theory;
 
@@ -241,7 +241,7 @@ impl Stage {
         let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
         let pairs = self.likely_pairs([Cloud::X, Cloud::Y], weights, ROWS, seed);
         let [of_x, of_y] = [x, y].map(|points| Mapped::new(map, points.borrowed()));
-        let mut logs = Mixture { x: &of_x, y: &of_y, g: &[] }.log_kernel(&pairs);
+        let mut logs = log_kernel([&of_x, &of_y], &pairs);
         for (log, [i, j]) in logs.iter_mut().zip(&pairs) {
             *log += square(x, *i, y, *j) / self.gauge.epsilon();
         }

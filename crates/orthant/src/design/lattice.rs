@@ -180,6 +180,37 @@ impl Lattice {
         0.25 * self.dim() as f64 * axis.ln()
     }
 
+    /// `log k_theta(x, y)` of the whole box, a product over the axes: with `m = (x + y) / 2` the midpoint,
+    ///
+    /// ```text
+    /// phi_u(x) phi_u(y) = norm^2 exp(-|x - y|^2 / eps) exp(-4 |m - u|^2 / eps)
+    /// ```
+    pub(crate) fn log_kernel(&self, x: impl Fn(usize) -> f64, y: impl Fn(usize) -> f64) -> f64 {
+        let square = 4.0 * self.spacing * self.spacing / self.epsilon;
+        let axes = (0..self.dim()).map(|a| {
+            let (x, y) = (x(a), y(a));
+            // In units of the spacing, from the first node.
+            let middle = (0.5 * (x + y) - self.origin[a]) / self.spacing;
+            let last = (self.counts[a] - 1) as f64;
+            let nearest = middle.round().clamp(0.0, last);
+            let top = square * (middle - nearest).powi(2);
+            let mut sum = 1.0;
+            for step in [-1.0, 1.0] {
+                let mut node = nearest + step;
+                while (0.0..=last).contains(&node) {
+                    let log = top - square * (middle - node).powi(2);
+                    if log < -f64::CUTOFF {
+                        break;
+                    }
+                    sum += log.exp();
+                    node += step;
+                }
+            }
+            sum.ln() - top - (x - y) * (x - y) / self.epsilon
+        });
+        2.0 * self.log_norm() + axes.sum::<f64>()
+    }
+
     /// Bound of `|k_theta / k - 1|` over all pairs, nodes that were left out not counted.
     pub fn ratio(&self) -> f64 {
         self.ratio

@@ -50,13 +50,37 @@ impl<'a> FeatureMatrix<'a> {
     }
 
     /// The rows at `indices`.
-    pub(crate) fn select(&self, indices: &[usize]) -> FeatureMatrix<'static> {
-        let values: Vec<f64> = indices
-            .iter()
-            .flat_map(|&i| (0..self.rank).map(move |k| (i, k)))
-            .map(|(i, k)| self.values.get(i * self.rank + k))
-            .collect();
-        FeatureMatrix { values: values.into(), rows: indices.len(), rank: self.rank }
+    pub(crate) fn select<'s>(&'s self, indices: &'s [usize]) -> Selected<'s> {
+        Selected { matrix: self, indices }
+    }
+
+    fn fill_row(&self, i: usize, row: &mut [f64]) {
+        for (k, l) in row[..self.rank].iter_mut().enumerate() {
+            *l = self.values.get(i * self.rank + k).ln();
+        }
+    }
+}
+
+/// Some rows of a matrix of features.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Selected<'a> {
+    matrix: &'a FeatureMatrix<'a>,
+    indices: &'a [usize],
+}
+
+impl LogRows for Selected<'_> {
+    fn rows(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn rank(&self) -> usize {
+        self.matrix.rank
+    }
+
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], _: &mut [f64]) {
+        for (&i, row) in self.indices[first..].iter().zip(out.chunks_exact_mut(stride)) {
+            self.matrix.fill_row(i, row);
+        }
     }
 }
 
@@ -71,9 +95,7 @@ impl LogRows for FeatureMatrix<'_> {
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], _: &mut [f64]) {
         for (i, row) in out.chunks_exact_mut(stride).enumerate() {
-            for (k, l) in row[..self.rank].iter_mut().enumerate() {
-                *l = self.values.get((first + i) * self.rank + k).ln();
-            }
+            self.fill_row(first + i, row);
         }
     }
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::target::{Step, Tally};
 use super::{Local, LogRows, Partition, Reduce};
-use crate::mixture::Waiting;
+use crate::mixture::{Open, ROUNDS, Waiting};
 use crate::simd::{self, ColumnSums, Float};
 
 /// Column sums below this may miss terms that were flushed to zero.
@@ -162,34 +162,58 @@ impl LogPass {
     /// After [`LogPass::column_sums`] of the same `f`: finds the rows at which sums along columns reach what draws
     /// wait for, which are sorted, a list a chunk.
     pub(crate) fn find(&mut self, source: &dyn LogRows, f: &[f64], waiting: &mut [Vec<Waiting>]) {
-        let (stride, top) = (self.stride, self.top.clone());
-        let shares = (f.par_chunks(self.partition.chunk()), waiting.par_iter_mut());
-        // The draws that are still open, as ranges: one for each feature, with the sum so far.
-        let shares = shares.into_par_iter().map(|(f, waiting)| {
-            let mut open: Vec<(Range<usize>, f64)> = Vec::new();
-            for (at, w) in waiting.iter().enumerate() {
-                match open.last_mut() {
-                    Some((range, _)) if waiting[range.start].feature == w.feature => {
-                        range.end = at + 1;
-                    }
-                    _ => open.push((at..at + 1, 0.0)),
+        let mut open: Vec<Vec<Open>> = waiting.iter().map(|list| Open::all(list)).collect();
+        // A column without entries has no draws.
+        let low: Vec<f64> =
+            self.top.iter().map(|top| if top.is_finite() { -top } else { 0.0 }).collect();
+        for _ in 0..ROUNDS {
+            if open.iter().all(Vec::is_empty) {
+                return;
+            }
+            self.find_once(source, f, &low, &mut open, waiting);
+            for (open, waiting) in open.iter_mut().zip(&mut *waiting) {
+                for open in open {
+                    open.restart(waiting);
                 }
             }
-            (f, waiting, open)
-        });
-        self.run(source, shares, |(f, waiting, open), rows, logs, chunk| {
-            for (j, logs) in rows.zip(logs.chunks_exact(stride)) {
-                for (range, sum) in open.iter_mut().filter(|(range, _)| !range.is_empty()) {
-                    let feature = waiting[range.start].feature;
-                    *sum += (logs[feature] + f[j] - top[feature]).exp();
-                    // At the end of the chunk rounding must not leave any.
-                    let last = j + 1 == f.len();
-                    while range.start < range.end && (last || waiting[range.start].left <= *sum) {
-                        waiting[range.start].column = chunk.first + j;
-                        range.start += 1;
-                    }
+        }
+    }
+
+    /// `low` are minus the logarithms that sums are relative to.
+    fn find_once(
+        &mut self,
+        source: &dyn LogRows,
+        f: &[f64],
+        low: &[f64],
+        open: &mut [Vec<Open>],
+        waiting: &mut [Vec<Waiting>],
+    ) {
+        let stride = self.stride;
+        let shares = (f.par_chunks(self.partition.chunk()), open, waiting).into_par_iter();
+        self.run(source, shares, |(f, open, waiting), rows, logs, chunk| {
+            // Many exponentials are quicker together.
+            let together = 8 * open.len() > stride;
+            if together {
+                chunk.sums.fill(0.0);
+                for (row, f) in logs.chunks_exact_mut(stride).zip(&f[rows.clone()]) {
+                    simd::exp_slice(row, low, -f);
+                    simd::accumulate(row, 1.0, chunk.sums);
                 }
             }
+            for open in open.iter_mut() {
+                let k = open.feature;
+                let sum = open.sum + chunk.sums[k];
+                if !together || open.is_due(sum, waiting) {
+                    for (j, row) in rows.clone().zip(logs.chunks_exact(stride)) {
+                        let mass = if together { row[k] } else { (row[k] + f[j] + low[k]).exp() };
+                        open.add(mass, chunk.first + j, waiting);
+                    }
+                }
+                if together {
+                    open.reach(sum, waiting);
+                }
+            }
+            open.retain(|open| !open.is_done());
         });
     }
 

@@ -92,11 +92,28 @@ impl Factors {
     ///
     /// Errors have the number of the point for a row, and speak of the first cloud.
     pub(crate) fn extend(&self, cloud: Cloud, g: &[f64], points: &Points<'_>) -> Result<Vec<f64>> {
+        self.products(cloud, g, &self.basis.features(points), Cloud::X)
+    }
+
+    /// The same at the points of a cloud.
+    pub(crate) fn log_sums(&self, at: Cloud, cloud: Cloud, g: &[f64]) -> Result<Vec<f64>> {
+        self.products(cloud, g, &self.clouds[at as usize], at)
+    }
+
+    fn products(&self, cloud: Cloud, g: &[f64], features: &[f64], at: Cloud) -> Result<Vec<f64>> {
         let stride = self.basis.stride();
         let mut sender = Half::new(&self.clouds[cloud as usize], stride, cloud);
         sender.send(g);
-        let features = self.basis.features(points);
-        Half::new(&features, stride, Cloud::X).log_products(&sender.message)
+        Half::new(features, stride, at).log_products(&sender.message)
+    }
+
+    /// `k(x_i, y_j)`, of either sign.
+    pub(crate) fn entry(&self, i: usize, j: usize) -> f64 {
+        let row = |cloud: Cloud, i: usize| {
+            let stride = self.basis.stride();
+            &self.clouds[cloud as usize][i * stride..(i + 1) * stride]
+        };
+        simd::dot(row(Cloud::X, i), row(Cloud::Y, j))
     }
 }
 

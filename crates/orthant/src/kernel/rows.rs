@@ -66,7 +66,7 @@ impl<'a> CostMatrix<'a> {
         self.most - self.least
     }
 
-    fn cost(&self, i: usize, j: usize) -> f64 {
+    pub(crate) fn cost(&self, i: usize, j: usize) -> f64 {
         self.values.get(i * self.columns + j)
     }
 }

@@ -34,6 +34,7 @@ use super::{Builds, Coordinates, Local, Mixed, Reduce, Relaxed, Side, Target};
 use crate::design::{Lattice, MOST_AXES};
 use crate::error::{Cloud, Error, Result};
 use crate::measure::Points;
+use crate::mixture::{Open, ROUNDS, Waiting};
 use crate::simd::{self, Float};
 
 /// Half-iterations after which messages are completed: these, and then each time four times as many.
@@ -105,6 +106,21 @@ impl Spot {
         }
         let centre = geometry.centre(&self.window);
         geometry.point_exponent(&self.cell, &centre, |a| offsets[a * self.cell.len + i])
+    }
+
+    /// The tiles where its points may matter, of tiles whose nodes have at least so much.
+    fn tiles<'t>(
+        &self,
+        geometry: &Geometry<'_>,
+        half: f64,
+        tiles: &'t [Window],
+        least: &[f64],
+    ) -> impl Iterator<Item = &'t Window> {
+        tiles.iter().zip(least).filter_map(move |(tile, least)| {
+            let nearest = geometry.distances(&self.cell, half, tile)[0];
+            let most = self.summit + (self.cell.len as f64).ln() - geometry.square * nearest;
+            (most >= least - FAINT).then_some(tile)
+        })
     }
 }
 
@@ -544,6 +560,124 @@ impl<T: Float> Work<T> {
 }
 
 impl Work<f64> {
+    /// `f + E` of the points of a cell, seen from a tile, to `logs`; returns the largest.
+    fn tile_exponents(
+        &mut self,
+        geometry: &Geometry<'_>,
+        cell: &Cell,
+        tile: &Window,
+        offsets: &[f64],
+        f: &[f64],
+    ) -> f64 {
+        let centre = geometry.centre(tile);
+        let exponents = room(&mut self.logs, cell.len);
+        let mut top = f64::NEG_INFINITY;
+        for (i, (e, f)) in exponents.iter_mut().zip(f).enumerate() {
+            *e = f + geometry.point_exponent(cell, &centre, |a| offsets[a * cell.len + i]);
+            top = top.max(*e);
+        }
+        if self.zero.len() < block::<f64>() {
+            self.zero.resize(block::<f64>(), 0.0);
+        }
+        geometry.load_exponents(cell, tile, &mut self.exponent_tables);
+        top
+    }
+
+    /// Adds what a block of points sends to the nodes of a tile to `sums`, relative to `exp(top)` and to the
+    /// factors of the nodes. Returns the number of points and their padded number.
+    fn tile_block(
+        &mut self,
+        geometry: &Geometry<'_>,
+        cell: &Cell,
+        tile: &Window,
+        offsets: &[f64],
+        from: usize,
+        top: f64,
+    ) -> [usize; 2] {
+        let len = block::<f64>().min(cell.len - from);
+        let points = self.tabulate(geometry, tile, offsets, from, len);
+        let factors = room(&mut self.factors, points);
+        factors[len..].fill(0.0);
+        let logs = &self.logs[from..from + len];
+        simd::exp_row(logs, &self.zero[..len], top, &mut factors[..len]);
+        self.scatter(geometry, tile, points);
+        [len, points]
+    }
+
+    /// What point `i` of the last block sends to a node of the tile, as the block does.
+    fn tile_point(
+        &self,
+        geometry: &Geometry<'_>,
+        tile: &Window,
+        points: usize,
+        node: usize,
+        i: usize,
+    ) -> f64 {
+        let (mut product, mut rest) = (self.factors[i], node);
+        for a in (0..geometry.dim).rev() {
+            let j = rest % tile.len[a];
+            rest /= tile.len[a];
+            product *= self.tables[tile.table(a, points).start + j * points + i];
+        }
+        product
+    }
+
+    /// Adds the points of a cell to the sums at nodes of a tile that draws wait for. `first` is the place of the
+    /// first point of the cell, `tops` are the logarithms that sums are relative to.
+    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
+    fn find(
+        &mut self,
+        geometry: &Geometry<'_>,
+        cell: &Cell,
+        tile: &Window,
+        offsets: &[f64],
+        f: &[f64],
+        first: usize,
+        tops: &[f64],
+        open: &mut [Open],
+        waiting: &mut [Waiting],
+    ) {
+        let width = tile.len[geometry.dim - 1];
+        let rows = tile.nodes() / width;
+        // The nodes of a row follow each other, and draws are sorted by node.
+        let of_row = |open: &[Open], row: usize| {
+            let start = geometry.row_start(tile, row);
+            let begin = open.partition_point(|o| o.feature < start);
+            let len = open[begin..].partition_point(|o| o.feature < start + width);
+            (start, begin..begin + len)
+        };
+        if (0..rows).all(|row| open[of_row(open, row).1].iter().all(Open::is_done)) {
+            return;
+        }
+        let top = self.tile_exponents(geometry, cell, tile, offsets, f);
+        let mut sought: Vec<(usize, usize, f64)> = Vec::new();
+        for row in 0..rows {
+            let (start, range) = of_row(open, row);
+            let outer = top + geometry.outer_exponent(tile, row, &self.exponent_tables);
+            for at in range.filter(|&at| !open[at].is_done()) {
+                let column = open[at].feature - start;
+                let log = outer + self.exponent_tables[geometry.dim - 1][column];
+                let scale = (log - tops[open[at].feature]).exp();
+                sought.push((at, row * width + column, scale));
+            }
+        }
+        for from in (0..cell.len).step_by(block::<f64>()) {
+            self.clear(tile);
+            let [len, points] = self.tile_block(geometry, cell, tile, offsets, from, top);
+            for &(at, node, scale) in &sought {
+                let open = &mut open[at];
+                let sum = open.sum + scale * self.sums[node];
+                if open.is_due(sum, waiting) {
+                    for i in 0..len {
+                        let mass = scale * self.tile_point(geometry, tile, points, node, i);
+                        open.add(mass, first + from + i, waiting);
+                    }
+                }
+                open.reach(sum, waiting);
+            }
+        }
+    }
+
     /// Adds what the points of a cell, of potential `f`, send to the nodes of a tile: `sums exp(tops)`.
     #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
     fn tile(
@@ -556,31 +690,11 @@ impl Work<f64> {
         sums: &mut [f64],
         tops: &mut [f64],
     ) {
-        let centre = geometry.centre(tile);
-        let exponents = room(&mut self.logs, cell.len);
-        let mut top = f64::NEG_INFINITY;
-        for (i, (e, f)) in exponents.iter_mut().zip(f).enumerate() {
-            *e = f + geometry.point_exponent(cell, &centre, |a| offsets[a * cell.len + i]);
-            top = top.max(*e);
-        }
-        if self.zero.len() < block::<f64>() {
-            self.zero.resize(block::<f64>(), 0.0);
-        }
+        let top = self.tile_exponents(geometry, cell, tile, offsets, f);
         self.clear(tile);
         for from in (0..cell.len).step_by(block::<f64>()) {
-            let len = block::<f64>().min(cell.len - from);
-            let points = self.tabulate(geometry, tile, offsets, from, len);
-            let factors = room(&mut self.factors, points);
-            factors[len..].fill(0.0);
-            simd::exp_row(
-                &self.logs[from..from + len],
-                &self.zero[..len],
-                top,
-                &mut factors[..len],
-            );
-            self.scatter(geometry, tile, points);
+            self.tile_block(geometry, cell, tile, offsets, from, top);
         }
-        geometry.load_exponents(cell, tile, &mut self.exponent_tables);
         let width = tile.len[geometry.dim - 1];
         for (row, new) in self.sums[..tile.nodes()].chunks_exact(width).enumerate() {
             let start = geometry.row_start(tile, row);
@@ -984,12 +1098,8 @@ impl<'a, T: Float> Separable<'a, T> {
                     let f = &f[chunk.first + range.start..chunk.first + range.end];
                     let offsets =
                         &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
-                    for (tile, least) in tiles.iter().zip(least) {
-                        let nearest = geometry.distances(cell, half, tile)[0];
-                        let most = spot.summit + (cell.len as f64).ln() - geometry.square * nearest;
-                        if most >= least - FAINT {
-                            chunk.exact.tile(&geometry, cell, tile, offsets, f, sums, tops);
-                        }
+                    for tile in spot.tiles(&geometry, half, tiles, least) {
+                        chunk.exact.tile(&geometry, cell, tile, offsets, f, sums, tops);
                     }
                 }
             });
@@ -1015,6 +1125,44 @@ impl<'a, T: Float> Separable<'a, T> {
                 }
             }
         }
+    }
+}
+
+impl Separable<'_, f64> {
+    /// After [`Side::message`]: for each chunk, its part of the sum at every node, relative to the largest; and the
+    /// number of nodes.
+    pub(crate) fn chunk_sums(&self) -> (&[f64], usize) {
+        (&self.sums, self.lattice.nodes())
+    }
+
+    /// After [`Side::message`] of the same `f`: finds the points, in the order of the cells, at which sums at nodes
+    /// reach what draws wait for, which are sorted, a list a chunk.
+    pub(crate) fn find(&mut self, f: &[f64], waiting: &mut [Vec<Waiting>]) {
+        let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
+        let (tiles, least, tops) = (&self.tiles, &self.least, &self.top[..]);
+        self.chunks.par_iter_mut().zip(waiting).with_max_len(1).for_each(|(chunk, waiting)| {
+            let mut open = Open::all(waiting);
+            for _ in 0..ROUNDS {
+                for spot in &chunk.spots {
+                    let cell = &spot.cell;
+                    let range = cell.first..cell.first + cell.len;
+                    let first = chunk.first + range.start;
+                    let f = &f[first..first + cell.len];
+                    let offsets =
+                        &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
+                    for tile in spot.tiles(&geometry, half, tiles, least) {
+                        let (open, waiting) = (&mut open, &mut *waiting);
+                        chunk
+                            .exact
+                            .find(&geometry, cell, tile, offsets, f, first, tops, open, waiting);
+                    }
+                    open.retain(|open| !open.is_done());
+                }
+                for open in &mut open {
+                    open.restart(waiting);
+                }
+            }
+        });
     }
 }
 
