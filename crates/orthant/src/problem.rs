@@ -19,7 +19,7 @@ use crate::kernel::{
 };
 use crate::landmarks;
 use crate::measure::{Measure, Points};
-use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
+use crate::options::{Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
@@ -618,7 +618,7 @@ impl<'p> Problem<'p> {
                 // All terms together; each does at least one iteration.
                 time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
                 leave_out: 0.0,
-                anderson: self.options.algorithm != Algorithm::Plain,
+                algorithm: self.options.algorithm,
             },
         };
         let rows = || self.entries(term, x, Part::Support, y);
