@@ -28,6 +28,12 @@ pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
     if let Ok(case) = std::env::var(CHILD) {
         return arguments.threads.run(|| memory_child(&case, arguments.quick));
     }
+    if let (Some(files), Some(epsilon)) = (&arguments.data, arguments.eps) {
+        return arguments.threads.run(|| {
+            accuracy::race_on(files, epsilon)?;
+            Ok(ExitCode::SUCCESS)
+        });
+    }
     let wants = |suite| arguments.suite == Suite::All || arguments.suite == suite;
     arguments.threads.run(|| {
         let (sizes, repeats) = if arguments.quick {

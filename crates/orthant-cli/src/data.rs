@@ -23,3 +23,18 @@ pub(crate) fn figure_1(n: usize, seed: u64) -> [Vec<f64>; 2] {
 pub(crate) fn uniform(values: &[f64], n: usize) -> orthant::Result<Measure<'_>> {
     Ok(Measure::uniform(Points::new(&values[..2 * n], 2)?))
 }
+
+/// Two normal clouds of `n` points, the second wider on some axes and moved.
+pub(crate) fn gaussians(n: usize, dim: usize, seed: u64) -> orthant::Result<[Measure<'static>; 2]> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut cloud = |mean: f64, turn: usize| {
+        let values: Vec<f64> = (0..n * dim)
+            .map(|i| {
+                let z: f64 = StandardNormal.sample(&mut rng);
+                mean + z / ((i + turn) % dim + 1) as f64
+            })
+            .collect();
+        Ok(Measure::uniform(Points::new(values, dim)?))
+    };
+    Ok([cloud(0.0, 0)?, cloud(0.5, dim / 2)?])
+}

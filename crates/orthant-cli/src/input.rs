@@ -65,7 +65,7 @@ pub(crate) fn name(spec: &str) -> &str {
     if spec == "-" { "standard input" } else { spec }
 }
 
-fn measure<'a>(cloud: &'a Cloud, name: &str) -> Result<Measure<'a>, Failure> {
+pub(crate) fn measure<'a>(cloud: &'a Cloud, name: &str) -> Result<Measure<'a>, Failure> {
     let points = match &cloud.values {
         Values::F32(values) => Points::new(values, cloud.dim),
         Values::F64(values) => Points::new(values, cloud.dim),

@@ -30,6 +30,7 @@ pub(crate) struct Report {
     /// Where the value of the exact kernel is.
     pub(crate) interval: Option<Ends>,
     pub(crate) corrected: Option<f64>,
+    pub(crate) stages: usize,
     pub(crate) polished: Option<usize>,
     pub(crate) reason: Option<String>,
     /// Of a divergence.
@@ -133,6 +134,7 @@ impl Report {
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
             interval: s.interval.map(Ends::of),
             corrected: s.corrected,
+            stages: s.stages,
             polished: s.polished,
             reason: s.reason.clone(),
             kernels: None,
@@ -197,6 +199,7 @@ impl Report {
             },
             interval: d.interval().map(Ends::of),
             corrected: d.corrected(),
+            stages: d.cross.stages,
             polished: d.terms().iter().filter_map(|t| t.polished).max(),
             reason: cross.reason.clone(),
             kernels: Some(d.kernels.as_str()),

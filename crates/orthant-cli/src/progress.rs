@@ -23,6 +23,8 @@ pub(crate) struct Bar {
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Step {
     term: &'static str,
+    /// On the way to a small epsilon, a larger one.
+    epsilon: f64,
     iteration: usize,
     /// Since the solve of the term began.
     seconds: f64,
@@ -83,6 +85,7 @@ impl Observer for Bar {
                     Term::SelfX => "self_x",
                     Term::SelfY => "self_y",
                 },
+                epsilon: progress.epsilon,
                 iteration: progress.iteration,
                 seconds: progress.elapsed.as_secs_f64(),
                 value: progress.value(),

@@ -73,7 +73,7 @@ fn cloud(n: usize, shift: f64, scale: f64) -> String {
     out
 }
 
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 26] = [
     "value",
     "value_kl",
     "transport_cost",
@@ -89,6 +89,7 @@ const KEYS: [&str; 25] = [
     "error_bound",
     "interval",
     "corrected",
+    "stages",
     "polished",
     "reason",
     "converged",
@@ -826,7 +827,10 @@ fn a_trace_has_a_line_for_each_iteration() {
         for term in ["cross", "self_x", "self_y"] {
             let of: Vec<&Value> = steps.iter().filter(|s| s["term"] == term).collect();
             let last = of[of.len() - 1];
-            assert_eq!(keys(last), ["term", "iteration", "seconds", "value", "marginal_error"]);
+            assert_eq!(
+                keys(last),
+                ["term", "epsilon", "iteration", "seconds", "value", "marginal_error"]
+            );
             assert_eq!(last["iteration"], report[term]["iterations"]);
             assert!(last["marginal_error"].as_f64().unwrap() < 1e-6);
             let value = report[term]["value"].as_f64().unwrap();

@@ -6,14 +6,18 @@
 
 use std::fmt::Write;
 
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::anderson::Anderson;
+use crate::certificate::Strata;
 use crate::design::{Draw, Lattice, MOST_AXES};
 use crate::error::{Cloud, Result};
 use crate::features::{self, FeatureMap, Gaussian};
 use crate::kernel::log_sum;
 use crate::measure::{Measure, Points};
+use crate::mixture::stratified;
 use crate::options::{Options, Precision};
 use crate::problem::{Pick, most_nodes};
 use crate::simd::Float;
@@ -286,7 +290,7 @@ fn random_offer(
 ) -> Option<Offer> {
     let weights = terms[0].measures.map(|m| m.support().weights);
     let axes = Axes::new(stage, weights.map(Some));
-    let trial = Trial::new(stage, weights);
+    let trial = Trial::new(stage, weights, options.seed);
     let clouds: Vec<[Cloud; 2]> = terms.iter().map(|t| t.clouds).collect();
     let dim = axes.q.len();
     let midpoints =
@@ -350,12 +354,13 @@ struct Trial {
 const SAMPLE: [usize; 2] = [256, 64];
 
 impl Trial {
-    fn new(stage: &Stage, weights: [&[f64]; 2]) -> Self {
+    fn new(stage: &Stage, weights: [&[f64]; 2], seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (mut coordinates, mut shares, mut dim) = (Vec::new(), Vec::new(), 0);
         for (cloud, weights) in [Cloud::X, Cloud::Y].into_iter().zip(weights) {
             let points = stage.points(cloud, Part::Support);
             dim = points.dim();
-            for (i, weight) in sampled(points, weights) {
+            for (i, weight) in sampled(points, weights, &mut rng) {
                 coordinates.extend((0..dim).map(|c| points.coordinate(i, c)));
                 shares.push(0.5 * weight);
             }
@@ -385,24 +390,14 @@ impl Trial {
 }
 
 /// Points of a cloud that stand for all, with their weights.
-fn sampled(points: &Points<'_>, weights: &[f64]) -> Vec<(usize, f64)> {
-    let mut order: Vec<usize> = (0..points.len()).collect();
+fn sampled(points: &Points<'_>, weights: &[f64], rng: &mut ChaCha8Rng) -> Vec<(usize, f64)> {
     let [most, far] = SAMPLE;
-    if points.len() <= most {
-        return order.into_iter().map(|i| (i, weights[i])).collect();
+    let strata = Strata::new(points, weights, if points.len() <= most { most } else { far });
+    let mut chosen: Vec<(usize, f64)> = strata.far.iter().map(|&i| (i, weights[i])).collect();
+    if !strata.rest.is_empty() {
+        let count = most - far;
+        let each = (1.0 - strata.share) / count as f64;
+        chosen.extend(stratified(&strata.rest, weights, count, rng).iter().map(|&i| (i, each)));
     }
-    let square = |i: usize| -> f64 {
-        (0..points.dim()).map(|k| points.coordinate(i, k).powi(2)).sum::<f64>()
-    };
-    let squares: Vec<f64> = (0..points.len()).into_par_iter().map(square).collect();
-    order.select_nth_unstable_by(far, |i, j| squares[*j].total_cmp(&squares[*i]).then(i.cmp(j)));
-    let (farthest, rest) = order.split_at_mut(far);
-    rest.sort_unstable();
-    let step = rest.len().div_ceil(most - far);
-    let thinned: Vec<usize> = rest.iter().copied().step_by(step).collect();
-    let sum = |points: &[usize]| points.iter().map(|i| weights[*i]).sum::<f64>();
-    let share = sum(rest) / sum(&thinned);
-    (farthest.iter().map(|i| (*i, weights[*i])))
-        .chain(thinned.iter().map(|i| (*i, share * weights[*i])))
-        .collect()
+    chosen
 }

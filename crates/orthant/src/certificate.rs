@@ -178,15 +178,15 @@ struct Sums {
 }
 
 /// Points of a cloud, the farthest apart from the rest.
-struct Strata {
-    far: Vec<usize>,
-    rest: Vec<usize>,
+pub(crate) struct Strata {
+    pub(crate) far: Vec<usize>,
+    pub(crate) rest: Vec<usize>,
     /// Weight of the farthest.
-    share: f64,
+    pub(crate) share: f64,
 }
 
 impl Strata {
-    fn new(points: &Points<'_>, weights: &[f64], far: usize) -> Self {
+    pub(crate) fn new(points: &Points<'_>, weights: &[f64], far: usize) -> Self {
         let (count, dim) = (points.len(), points.dim());
         let mut mean = vec![0.0; dim];
         let mut square = vec![0.0; dim];

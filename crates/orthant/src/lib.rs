@@ -64,6 +64,7 @@
 
 mod accelerated;
 mod anderson;
+mod anneal;
 mod auto;
 pub mod bench;
 mod certificate;

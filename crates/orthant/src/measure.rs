@@ -44,6 +44,13 @@ macro_rules! values_from {
 values_from!(F32 f32, F64 f64);
 
 impl Values<'_> {
+    pub(crate) fn borrowed(&self) -> Values<'_> {
+        match self {
+            Values::F32(v) => Values::F32(Cow::Borrowed(v)),
+            Values::F64(v) => Values::F64(Cow::Borrowed(v)),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Values::F32(v) => v.len(),

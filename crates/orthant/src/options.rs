@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::anneal;
 use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix};
@@ -161,7 +162,8 @@ pub enum Precision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// What needs the fewest iterations: Anderson acceleration.
+    /// What needs the fewest iterations: Anderson acceleration, and for small epsilon, by way of larger ones
+    /// (annealing), where the cost does not depend on it.
     #[default]
     Auto,
     /// Algorithm 1 of the paper.
@@ -245,6 +247,26 @@ impl<'a> Options<'a> {
                 time_limit: None,
                 max_memory: None,
             },
+        }
+    }
+
+    /// The same for a stage on the way to a smaller epsilon.
+    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
+        let method = match &self.method {
+            Method::Dense(Cost::Matrix(matrix)) => Method::Dense(Cost::Matrix(matrix.borrowed())),
+            Method::Online(Cost::Matrix(matrix)) => Method::Online(Cost::Matrix(matrix.borrowed())),
+            other => other.clone(),
+        };
+        Options {
+            epsilon,
+            method,
+            accuracy: self.accuracy.max(anneal::ACCURACY),
+            tolerance: self.tolerance.max(anneal::TOLERANCE),
+            certify: false,
+            polish: false,
+            // One is for the last stage.
+            max_iterations: self.max_iterations - 1,
+            ..*self
         }
     }
 
@@ -410,7 +432,8 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Stop after so many iterations. Default: 10,000.
+    /// Stop after so many iterations of a term, those with other epsilons or features on the way included. (A lattice may
+    /// need up to five more at the end, not counted, to take in nodes that it had left out.) Default: 10,000.
     #[must_use]
     pub fn max_iterations(mut self, iterations: usize) -> Self {
         self.options.max_iterations = iterations;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::anneal;
 use crate::auto;
 use crate::certificate::{Bounds, Claim, Half};
 use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
@@ -19,7 +20,7 @@ use crate::kernel::{
 };
 use crate::landmarks;
 use crate::measure::{Measure, Points};
-use crate::options::{Anchors, Cost, Features, Landmarks, Method, Options, Precision};
+use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
@@ -329,6 +330,47 @@ impl<'p> Problem<'p> {
             .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
             .collect();
         auto::improve(kind, rank, miss, &sizes, self.mu.dim(), self.options)
+    }
+
+    /// The mean cost of all pairs of the clouds, in the coordinates of the cross term, where the cost is a function of
+    /// the points alone.
+    fn mean_cost(&self) -> Option<f64> {
+        match &self.ground {
+            Ground::Euclidean { .. } => {
+                let stage = self.stage(Term::Cross)?;
+                let square = |cloud: Cloud| -> f64 {
+                    let (points, weights) =
+                        (stage.points(cloud, Part::Support), self.measure(cloud).support().weights);
+                    let norm = |i| -> f64 {
+                        (0..points.dim()).map(|c| points.coordinate(i, c).powi(2)).sum()
+                    };
+                    weights.iter().enumerate().map(|(i, w)| w * norm(i)).sum()
+                };
+                Some(stage.gauge.to_user(square(Cloud::X) + square(Cloud::Y)))
+            }
+            Ground::Matrix(matrix) => Some(matrix.mean()),
+            Ground::Maps { .. } | Ground::Explicit(..) => None,
+        }
+    }
+
+    /// Larger epsilons to go through first, falling; none if that does not pay.
+    pub(crate) fn stages(&self) -> Vec<f64> {
+        match self.options.algorithm {
+            Algorithm::Auto => {
+                self.mean_cost().map_or_else(Vec::new, |c| anneal::stages(self.options.epsilon, c))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Goes on where other solves ended, within the same limits; some iterations must be left.
+    pub(crate) fn resume(&mut self, begun: Instant, spent: usize) {
+        self.begun = begun;
+        self.spent = spent;
+    }
+
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun
     }
 
     fn is_automatic(&self) -> bool {
@@ -706,6 +748,7 @@ impl<'p> Problem<'p> {
             bound: distance.bound,
             interval,
             corrected,
+            stages: 1,
             polished: (self.round > 0 && self.storage == Storage::Online)
                 .then_some(outcome.iterations),
             builds: builds.count,

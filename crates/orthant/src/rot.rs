@@ -76,8 +76,7 @@ impl<'s, 'o> Solver<'s, 'o> {
     /// Regularised optimal transport between two measures.
     pub fn rot(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
         let mut problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
-        let start = self.start[0].map_or(Start::Flat, Start::Potential);
-        let mut solution = self.solve(&problem, Term::Cross, start)?;
+        let mut solution = self.cross(&mut problem, mu, nu, Start::Flat)?;
         while let Some(next) = problem.improvement(&[&solution]) {
             problem = problem.improved(next, Terms::Cross, &[&solution])?;
             let start = Start::Potential(&solution.potential_x);
@@ -94,13 +93,13 @@ impl<'s, 'o> Solver<'s, 'o> {
     pub fn divergence(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
         let mut problem = Problem::new(mu, nu, self.options, Terms::All)?;
         problem.check_shared()?;
-        let [start_cross, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
+        let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
         let mut self_x = self.solve(&problem, Term::SelfX, start_x.unwrap_or(Start::Flat))?;
         let mut self_y = self.solve(&problem, Term::SelfY, start_y.unwrap_or(Start::Flat))?;
         // For equal clouds the self potential is the solution; for others it is a good start in
         // coordinates in which they have the same covariance.
         let similar = Start::Similar(&self_x.potential_x);
-        let mut cross = self.solve(&problem, Term::Cross, start_cross.unwrap_or(similar))?;
+        let mut cross = self.cross(&mut problem, mu, nu, similar)?;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
             problem = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
             let mut next = [Term::Cross, Term::SelfX, Term::SelfY]
@@ -127,6 +126,73 @@ impl<'s, 'o> Solver<'s, 'o> {
         }
         let kernels = problem.kernels();
         Ok(Divergence { value, kernels, cross, self_x, self_y })
+    }
+
+    /// The cross term: from the start that was given, by way of larger epsilons, or from the start that there is
+    /// otherwise.
+    fn cross(
+        &mut self,
+        problem: &mut Problem<'_>,
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+        otherwise: Start<'_>,
+    ) -> Result<Solution> {
+        if let Some(start) = self.start[0] {
+            return self.solve(problem, Term::Cross, Start::Potential(start));
+        }
+        let Some(earlier) = self.descend(problem, mu, nu) else {
+            return self.solve(problem, Term::Cross, otherwise);
+        };
+        problem.resume(problem.begun(), earlier.iterations);
+        let start = Start::Potential(&earlier.potential_x);
+        let mut solution = self.solve(problem, Term::Cross, start)?;
+        solution.add_work_of(&earlier);
+        solution.stages += earlier.stages;
+        problem.resume(problem.begun(), 0);
+        Ok(solution)
+    }
+
+    /// Solves with larger epsilons, if that pays: a solution whose potentials are those to start from. A stage that
+    /// fails is no reason to fail: the one before it will do.
+    fn descend(
+        &mut self,
+        problem: &Problem<'_>,
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+    ) -> Option<Solution> {
+        let mut last: Option<Solution> = None;
+        let stages = problem.stages();
+        let next = stages.iter().skip(1).copied().chain([self.options.epsilon()]);
+        for (&epsilon, next) in stages.iter().zip(next) {
+            let spent = last.as_ref().map_or(0, |s| s.iterations);
+            let options = self.options.stage(epsilon);
+            if spent >= options.max_iterations {
+                break;
+            }
+            let mut solve = |last: Option<&Solution>| -> Result<Solution> {
+                let mut stage = Problem::new(mu, nu, &options, Terms::Cross)?;
+                stage.resume(problem.begun(), spent);
+                let start = last.map_or(Start::Flat, |s| Start::Potential(&s.potential_x));
+                self.solve(&stage, Term::Cross, start)
+            };
+            let Ok(mut solution) = solve(last.as_ref()) else { break };
+            // As functions of position potentials are about the same.
+            let weights = mu.weights().iter();
+            solution.potential_x = (solution.potential_kl_x().into_iter().zip(weights))
+                .map(|(p, w)| if *w > 0.0 { p + next * w.ln() } else { p })
+                .collect();
+            if let Some(earlier) = &last {
+                solution.add_work_of(earlier);
+                solution.stages += earlier.stages;
+            }
+            let converged = solution.converged();
+            last = Some(solution);
+            if !converged {
+                // Some limit.
+                break;
+            }
+        }
+        last
     }
 
     fn solve(&mut self, problem: &Problem<'_>, term: Term, start: Start<'_>) -> Result<Solution> {

@@ -67,6 +67,8 @@ pub enum Term {
 pub struct Progress<'a> {
     /// Which problem is being solved.
     pub term: Term,
+    /// Of the problem that is being solved, which on the way to a small epsilon may be a larger one.
+    pub epsilon: f64,
     /// Iterations done, from 1.
     pub iteration: usize,
     /// L1 error of the marginal that Algorithm 1 tests: its distance from what the iteration made of it,
@@ -304,7 +306,14 @@ impl Run {
         observer: &mut dyn Observer,
     ) -> Verdict {
         let elapsed = begun.elapsed();
-        let mut progress = Progress { term: self.term, iteration, marginal_error, elapsed, value };
+        let mut progress = Progress {
+            term: self.term,
+            epsilon: self.epsilon,
+            iteration,
+            marginal_error,
+            elapsed,
+            value,
+        };
         let next = observer.observe(&mut progress);
         let limit = if next == Next::Stop {
             Some(Stop::Requested)

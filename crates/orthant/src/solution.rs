@@ -64,6 +64,8 @@ pub struct Solution {
     pub interval: Option<Interval>,
     /// The best estimate of that value from samples of the plan, where there are such.
     pub corrected: Option<f64>,
+    /// Epsilons that were gone through: 1, or more where it is small, and larger ones led to it.
+    pub stages: usize,
     /// Iterations of the exact kernel at the end, if it went on from the potentials of features.
     pub polished: Option<usize>,
     /// How often features were stored: twice for a cross term, and again whenever the potentials had

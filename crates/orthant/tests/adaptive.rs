@@ -46,7 +46,6 @@ fn far_more_accurate_than_one_normal_law_where_clouds_are_not_of_one() {
                 };
                 let sobol = error(Anchors::Random(Draw::Sobol));
                 let adaptive = error(Anchors::Adaptive);
-                println!("{shape:?} {dim} {scale}: sobol {sobol:.1e} adaptive {adaptive:.1e}");
                 // Where there is something to gain.
                 if sobol > 5e-4 {
                     gains.push(sobol / adaptive);
@@ -71,7 +70,6 @@ fn divergences_share_one_adaptive_map() {
     assert!(relative(found.value, truth.value) < 0.05, "{} {}", found.value, truth.value);
     // Equal clouds have one plan three times, and all but one certificate.
     let none = divergence(&mu, &mu, &options).unwrap();
-    println!("{:e} of {:e}", none.value, none.cross.value_kl);
     assert!(none.value.abs() < 1e-4 * none.cross.value_kl, "{}", none.value);
 }
 

@@ -145,6 +145,7 @@ fn iterations_do_not_allocate() {
                 _ => 0.01,
             };
             let mut options = Options::builder(epsilon)
+                .algorithm(Algorithm::Anderson)
                 .method(method.clone())
                 .precision(*precision)
                 .tolerance(if *precision == Precision::F32 { 1e-6 } else { 1e-13 });
@@ -182,6 +183,7 @@ fn absorption_does_not_allocate() {
         for method in [Method::paper(), Method::dense()] {
             let solve = |iterations: usize| {
                 let options = Options::builder(1e-3)
+                    .algorithm(Algorithm::Anderson)
                     .method(method.clone())
                     .precision(Precision::F32)
                     .max_iterations(iterations)

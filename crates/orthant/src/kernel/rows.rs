@@ -45,6 +45,17 @@ impl<'a> CostMatrix<'a> {
         Shape { rows: self.rows, columns: self.columns }
     }
 
+    pub(crate) fn borrowed(&self) -> CostMatrix<'_> {
+        CostMatrix { values: self.values.borrowed(), ..*self }
+    }
+
+    /// How much more than the smallest cost the mean cost is.
+    pub(crate) fn mean(&self) -> f64 {
+        let count = self.values.len();
+        let over = |i| (self.values.get(i) - self.least) / count as f64;
+        (0..count).map(over).sum()
+    }
+
     /// The smallest cost.
     pub(crate) fn least(&self) -> f64 {
         self.least
