@@ -338,6 +338,8 @@ pub(crate) enum SolverName {
     Plain,
     /// Each iteration extrapolates from the last few: a fraction of their number
     Anderson,
+    /// The paper's Algorithm 2: momentum on the dual, with a proven rate
+    Accelerated,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

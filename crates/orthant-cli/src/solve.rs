@@ -247,6 +247,7 @@ fn options(
             SolverName::Auto => Algorithm::Auto,
             SolverName::Plain => Algorithm::Plain,
             SolverName::Anderson => Algorithm::Anderson,
+            SolverName::Accelerated => Algorithm::Accelerated,
         })
         .tolerance(arguments.tol)
         .max_iterations(arguments.max_iter)

@@ -286,6 +286,13 @@ pub enum Error {
     )]
     SinglePrecision,
 
+    /// Momentum for the dual of kept marginals.
+    #[error(
+        "the accelerated solver is for marginals that are kept, and rho (reach) relaxes them: use the solver \
+         anderson or plain"
+    )]
+    AcceleratedUnbalanced,
+
     /// Something that is wrong with one of the clouds.
     #[error("{cloud} cloud: {source}")]
     InCloud {

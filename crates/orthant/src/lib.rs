@@ -67,6 +67,7 @@
 //! - The same bits on any number of threads; the current rayon pool is used.
 //! - No allocation inside the iterations.
 
+mod accelerated;
 mod anderson;
 mod anneal;
 mod auto;

@@ -170,6 +170,20 @@ pub enum Algorithm {
     Plain,
     /// Algorithm 1 with messages extrapolated from the last few: a fraction of the iterations.
     Anderson,
+    /// Accelerated Sinkhorn, the paper's Algorithm 2: alternating minimisation of the dual with momentum. With equal
+    /// weights the value is within `4 eps R^2 / k^2` of its limit after `k` steps, `R` the distance of the start from
+    /// the solution (as `log u` and `log v`). What counts as an iteration is a trial of a step, of which there are
+    /// two a step: two products with the kernel each, as in Algorithm 1, in three passes over the features
+    /// where that has two. Errors are the sum of those of both marginals, at the point where the trial has its
+    /// products; the plan that is returned has one marginal right, and the error of the other is no larger. At a limit
+    /// that is the plan with the largest dual value so far.
+    ///
+    /// It has a rate that is proven, and takes more iterations than [`Algorithm::Anderson`] and, unless epsilon is very
+    /// small, than [`Algorithm::Plain`].
+    ///
+    /// For the term between two clouds: those of a cloud with itself keep their averaged update, which is quicker. For
+    /// marginals that are kept: relaxed ones are [`Error::AcceleratedUnbalanced`].
+    Accelerated,
 }
 
 /// The settings of a solve.
@@ -472,6 +486,9 @@ impl<'a> OptionsBuilder<'a> {
         }
         if !(o.tolerance > 0.0 && o.tolerance < 1.0) {
             return option("tolerance", "between 0 and 1", o.tolerance);
+        }
+        if o.algorithm == Algorithm::Accelerated && o.is_unbalanced() {
+            return Err(Error::AcceleratedUnbalanced);
         }
         if matches!(o.method, Method::Nystrom(_)) && o.precision == Precision::F32 {
             return Err(Error::SinglePrecision);

@@ -663,7 +663,7 @@ impl<'p> Problem<'p> {
                 // All terms together; each does at least one iteration.
                 time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
                 leave_out: 0.0,
-                anderson: self.options.algorithm != Algorithm::Plain,
+                algorithm: self.options.algorithm,
             },
         };
         let rows = || self.entries(term, x, Part::Support, y);

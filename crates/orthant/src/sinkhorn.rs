@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use crate::accelerated;
 use crate::anderson::Anderson;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Marginal, SelfKernel};
+use crate::options::Algorithm;
 use crate::unbalanced::Goal;
 
 /// What to run: which term, in which unit its value is told, and when to stop.
@@ -20,8 +22,8 @@ pub(crate) struct Run {
     pub(crate) time: Option<Duration>,
     /// Part of the mass that a kernel may leave out, if it leaves out any: see [`Kernel::settle`].
     pub(crate) leave_out: f64,
-    /// Whether iterations are accelerated.
-    pub(crate) anderson: bool,
+    /// How iterations are accelerated, those between two clouds.
+    pub(crate) algorithm: Algorithm,
 }
 
 /// Why a solve ended.
@@ -70,7 +72,7 @@ pub struct Progress<'a> {
     /// Iterations done, from 1.
     pub iteration: usize,
     /// L1 error of the marginal that Algorithm 1 tests: its distance from what the iteration made of it,
-    /// relative to the mass of the plan.
+    /// relative to the mass of the plan. With [`Algorithm::Accelerated`] that of both marginals.
     pub marginal_error: f64,
     /// Time since the solve began.
     pub elapsed: Duration,
@@ -78,8 +80,8 @@ pub struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// The dual value now: a lower bound of the value of the solve once the plan has mass 1. For unbalanced
-    /// problems that of [`Solution::value_kl`](crate::Solution::value_kl).
+    /// The dual value now: a lower bound of the value of the solve once the plan has mass 1. With
+    /// [`Algorithm::Accelerated`] the largest so far. For unbalanced problems that of [`Solution::value_kl`](crate::Solution::value_kl).
     ///
     /// Computed on request; costs a logarithm a point.
     pub fn value(&mut self) -> f64 {
@@ -145,9 +147,12 @@ pub(crate) fn solve(
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
+    if run.algorithm == Algorithm::Accelerated {
+        return accelerated::solve(kernel, goal, start, run, observer);
+    }
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
     let [a, b] = goal.targets();
-    let numbers = if run.anderson { kernel.messages().0.len() } else { 0 };
+    let numbers = if run.algorithm == Algorithm::Plain { 0 } else { kernel.messages().0.len() };
     let mut anderson = (numbers > 0).then(|| Anderson::new(numbers));
     // Inside a worker of the thread pool, where parallel loops do not allocate.
     in_pool(|| {
@@ -191,18 +196,8 @@ pub(crate) fn solve(
                     kernel.update_x(a)?;
                     kernel.update_y(b)?;
                 }
-                let (mut left_out, settled) = settle(kernel, goal, run)?;
-                if let Some(stop) = verdict.stop(settled) {
-                    // Potentials that answer a part of the kernel only are of no use.
-                    for _ in 0..SETTLING {
-                        if left_out <= run.leave_out {
-                            break;
-                        }
-                        kernel.update_x(a)?;
-                        kernel.update_y(b)?;
-                        (left_out, _) = settle(kernel, goal, run)?;
-                    }
-                    break (stop, left_out);
+                if let Some(end) = conclude(kernel, goal, run, verdict)? {
+                    break end;
                 }
                 // Its messages may have changed.
                 if let Some(anderson) = &mut anderson {
@@ -222,6 +217,28 @@ pub(crate) fn solve(
         }
         Ok(Outcome { f, g, x, y, iterations, stop, left_out })
     })
+}
+
+/// Why a solve ends here and what part of the mass was left out, if it may end.
+pub(crate) fn conclude(
+    kernel: &mut dyn Kernel,
+    goal: Goal<'_>,
+    run: Run,
+    verdict: Verdict,
+) -> Result<Option<(Stop, f64)>> {
+    let (mut left_out, settled) = settle(kernel, goal, run)?;
+    let Some(stop) = verdict.stop(settled) else { return Ok(None) };
+    let [a, b] = goal.targets();
+    // Potentials that answer a part of the kernel only are of no use.
+    for _ in 0..SETTLING {
+        if left_out <= run.leave_out {
+            break;
+        }
+        kernel.update_x(a)?;
+        kernel.update_y(b)?;
+        (left_out, _) = settle(kernel, goal, run)?;
+    }
+    Ok(Some((stop, left_out)))
 }
 
 /// Completes what a kernel left out. Returns the part of the mass that it was, and whether a solve may end so.
@@ -280,7 +297,7 @@ pub(crate) fn solve_self(
 
 impl Run {
     /// Tells the observer of an iteration, and looks for reasons to stop after it.
-    fn check(
+    pub(crate) fn check(
         &self,
         iteration: usize,
         marginal_error: f64,
@@ -313,10 +330,10 @@ impl Run {
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy)]
-struct Verdict {
-    converged: bool,
+pub(crate) struct Verdict {
+    pub(crate) converged: bool,
     /// A reason to stop that has nothing to do with convergence.
-    limit: Option<Stop>,
+    pub(crate) limit: Option<Stop>,
 }
 
 impl Verdict {
@@ -326,7 +343,7 @@ impl Verdict {
     }
 }
 
-fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+pub(crate) fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     rayon::join(work, || ()).0
 }
 

@@ -84,7 +84,7 @@ impl Counts {
         (counts, [d.cross, d.self_x, d.self_y])
     }
 
-    fn assert_none(&self, name: &str, solutions: &[Solution; 3]) {
+    fn assert_none(&self, name: &str, solutions: &[Solution; 3], first: usize) {
         for (term, (counts, solution)) in self.0.iter().zip(solutions).enumerate() {
             // Self terms and easy kernels converge in fewer: their window is what there is.
             let last = solution.iterations;
@@ -92,8 +92,8 @@ impl Counts {
             let done = solution.converged() && last > enough;
             assert!(last == LAST || done, "{name}, {term}: {last}");
             assert!(counts[FIRST] > 0, "the counter counts");
-            let made = counts[last] - counts[FIRST];
-            assert_eq!(made, 0, "{name}, term {term}: allocations in iterations {FIRST} to {last}");
+            let made = counts[last] - counts[first.min(last)];
+            assert_eq!(made, 0, "{name}, term {term}: allocations in iterations {first} to {last}");
         }
         if !(name.starts_with("arc-cosine") || name.starts_with("nystrom")) {
             assert_eq!(solutions[0].iterations, LAST, "{name}");
@@ -153,11 +153,20 @@ fn iterations_do_not_allocate() {
                 options = options.rank(64);
             }
             let relaxed = options.clone().reach(3.0).build().unwrap();
+            let momentum = options.clone().algorithm(Algorithm::Accelerated).build().unwrap();
             let options = options.build().unwrap();
-            for (value, options) in [(false, &options), (true, &options), (true, &relaxed)] {
+            // With momentum potentials go further at first, and the windows of lattices take longer to be as large as
+            // they ever are.
+            let later = if name.starts_with("lattice") { 12 } else { FIRST };
+            for (value, options, first) in [
+                (false, &options, FIRST),
+                (true, &options, FIRST),
+                (true, &relaxed, FIRST),
+                (true, &momentum, later),
+            ] {
                 let name = format!("{name}, {threads} threads, value {value}");
                 let (counts, solutions) = pool.install(|| Counts::of(&mu, &nu, options, value));
-                counts.assert_none(&name, &solutions);
+                counts.assert_none(&name, &solutions, first);
             }
         }
     }

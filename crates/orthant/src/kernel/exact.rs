@@ -88,6 +88,29 @@ impl<S: Side> Kernel for Exact<S> {
         Ok(error)
     }
 
+    fn products(
+        &mut self,
+        f: &[f64],
+        g: &[f64],
+        whole: bool,
+        rows: &mut [f64],
+        columns: &mut [f64],
+    ) -> Result<()> {
+        prepare(&mut self.x, g)?;
+        self.x.set_potential(f);
+        if whole {
+            self.x.message(f, columns);
+            return self.x.log_apply(g, rows);
+        }
+        self.x.exchange(g, rows, columns)?;
+        self.x.complete(columns);
+        Ok(())
+    }
+
+    fn depth(&self) -> f64 {
+        self.x.depth()
+    }
+
     fn messages(&mut self) -> (&mut [f64], &[f64]) {
         (&mut self.g, &self.message)
     }

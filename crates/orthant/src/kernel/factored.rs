@@ -36,6 +36,15 @@ fn prepare<S: Side>(side: &mut S, sender: &mut S, message: &mut [f64]) -> Result
     Ok(())
 }
 
+/// The same for a message that lacks nothing.
+fn prepare_whole<S: Side>(side: &mut S, message: &[f64]) -> Result<()> {
+    if side.needs_rebuild(message) {
+        side.note_absent(message);
+        side.rebuild(message)?;
+    }
+    Ok(())
+}
+
 /// Sides do not know which cloud they are.
 fn of_second(error: Error) -> Error {
     match error {
@@ -93,6 +102,37 @@ impl<S: Side> Kernel for Factored<S> {
         }
         self.y.rebuild(&self.y_message).map_err(of_second)?;
         self.y.update(&self.y_message, b, &mut self.z_message).map_err(of_second)
+    }
+
+    fn products(
+        &mut self,
+        f: &[f64],
+        g: &[f64],
+        whole: bool,
+        rows: &mut [f64],
+        columns: &mut [f64],
+    ) -> Result<()> {
+        let Factored { x, y, z_message, y_message } = self;
+        x.set_potential(f);
+        y.set_potential(g);
+        if whole {
+            x.message(f, y_message);
+            y.message(g, z_message);
+            prepare_whole(x, z_message)?;
+            x.log_apply(z_message, rows)?;
+            return prepare_whole(y, y_message)
+                .and_then(|()| y.log_apply(y_message, columns))
+                .map_err(of_second);
+        }
+        // Three passes: with the message of before, for the one that `g` sends, and with those of now.
+        y.exchange(y_message, columns, z_message).map_err(of_second)?;
+        prepare(x, y, z_message)?;
+        x.exchange(z_message, rows, y_message)?;
+        prepare(y, x, y_message).and_then(|()| y.log_apply(y_message, columns)).map_err(of_second)
+    }
+
+    fn depth(&self) -> f64 {
+        self.x.depth()
     }
 
     fn messages(&mut self) -> (&mut [f64], &[f64]) {

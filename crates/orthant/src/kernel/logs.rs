@@ -264,6 +264,32 @@ impl LogPass {
         self.error()
     }
 
+    /// `out_i = log sum_k exp(L_ik + z_k)` and `y_k = log sum_i exp(L_ik + f_i)` in one pass; `z` padded. Where sums
+    /// leave the range of the numbers, `y` is minus infinity.
+    pub(crate) fn exchange(
+        &mut self,
+        source: &dyn LogRows,
+        z: &[f64],
+        f: &[f64],
+        out: &mut [f64],
+        y: &mut [f64],
+    ) {
+        let (stride, chunk) = (self.stride, self.partition.chunk());
+        let shares = (f.par_chunks(chunk), out.par_chunks_mut(chunk));
+        self.run(source, shares.into_par_iter(), |(f, out), rows, logs, chunk| {
+            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
+                let top = simd::max_sum(logs, z);
+                out[row] = top + simd::exp_slice(logs, z, top).ln();
+                simd::accumulate(logs, (f[row] + top).exp(), chunk.sums);
+            }
+        });
+        Local.sum(&self.sums, &mut self.total);
+        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
+            let told = *sum > LOST && *sum < f64::INFINITY;
+            *y = if told { sum.ln() - z } else { f64::NEG_INFINITY };
+        }
+    }
+
     /// [`LogPass::half_step`] where the marginal is relaxed; also returns what else was added up.
     pub(crate) fn relaxed_step(
         &mut self,

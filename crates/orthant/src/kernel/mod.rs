@@ -117,6 +117,15 @@ pub(crate) trait Side: Send {
     /// `out_i = log sum_k exp(L_ik + z_k)`.
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()>;
 
+    /// The same, and the message `y` of `u` as it is, in one pass. The plan of `u` and `z` may have any mass.
+    ///
+    /// As in [`Side::update`], an entry of `y` that cannot be told from zero is minus infinity. See [`Side::depth`].
+    fn exchange(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) -> Result<()>;
+
+    /// How faint the plan may be at a point, as minus the logarithm of its part of what the point should have, before
+    /// what [`Side::exchange`] leaves out could matter to the point. [`Side::message`] leaves out nothing.
+    fn depth(&self) -> f64;
+
     /// The message of the potential `f`, exactly.
     fn message(&mut self, f: &[f64], y: &mut [f64]);
 
@@ -240,6 +249,23 @@ pub(crate) trait Kernel: Send {
     fn messages(&mut self) -> (&mut [f64], &[f64]) {
         (&mut [], &[])
     }
+
+    /// `log K e^g` and `log K^T e^f` of any potentials. What `u` and `v` are afterwards is the kernel's business:
+    /// [`Kernel::start`] comes before the next update.
+    ///
+    /// Quick products are right where potentials have moved by less than half of [`Kernel::depth`] since the last
+    /// `whole` ones, and no point is deeper than that.
+    fn products(
+        &mut self,
+        f: &[f64],
+        g: &[f64],
+        whole: bool,
+        rows: &mut [f64],
+        columns: &mut [f64],
+    ) -> Result<()>;
+
+    /// See [`Side::depth`].
+    fn depth(&self) -> f64;
 
     /// Goes back to an earlier message, whatever `v` is now.
     fn go_back(&mut self, _z: &[f64]) {}

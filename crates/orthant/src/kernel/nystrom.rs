@@ -272,16 +272,21 @@ impl<'a> Half<'a> {
     /// `log (phi_i . z)`.
     fn log_products(&self, z: &Message) -> Result<Vec<f64>> {
         let mut out = vec![0.0; self.rows()];
-        (self.features.par_chunks(self.stride), &mut out)
+        self.write_log_products(z, &mut out)?;
+        Ok(out)
+    }
+
+    fn write_log_products(&self, z: &Message, out: &mut [f64]) -> Result<()> {
+        (self.features.par_chunks(self.stride), &mut *out)
             .into_par_iter()
             .for_each(|(row, out)| *out = simd::dot(row, &z.values));
         if let Some(i) = out.iter().position(|s| !(*s > 0.0 && s.is_finite())) {
             return Err(self.not_positive(i, out[i] * z.scale.exp()));
         }
-        for s in &mut out {
+        for s in out {
             *s = s.ln() + z.scale;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// `u <- a / s`; returns the L1 error of the plan before.
@@ -385,6 +390,24 @@ impl Kernel for Nystrom<'_> {
 
     fn update_x(&mut self, a: Target<'_>) -> Result<f64> {
         self.x.update(&self.y.message, a)
+    }
+
+    fn products(
+        &mut self,
+        f: &[f64],
+        g: &[f64],
+        _: bool,
+        rows: &mut [f64],
+        columns: &mut [f64],
+    ) -> Result<()> {
+        self.x.send(f);
+        self.y.send(g);
+        self.x.write_log_products(&self.y.message, rows)?;
+        self.y.write_log_products(&self.x.message, columns)
+    }
+
+    fn depth(&self) -> f64 {
+        f64::INFINITY
     }
 
     fn potentials(&self, f: &mut [f64], g: &mut [f64]) {

@@ -146,6 +146,17 @@ impl Side for Recomputed<'_> {
         Ok(())
     }
 
+    fn exchange(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) -> Result<()> {
+        self.load(z);
+        self.pass.exchange(&*self.source, &self.z, &self.f, out, y);
+        Ok(())
+    }
+
+    fn depth(&self) -> f64 {
+        // What the sums do not reach is lost as a whole, and completed.
+        f64::INFINITY
+    }
+
     fn message(&mut self, f: &[f64], y: &mut [f64]) {
         self.pass.column_sums(&*self.source, f, y);
     }

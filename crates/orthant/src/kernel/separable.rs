@@ -30,7 +30,7 @@ use rayon::prelude::*;
 
 use super::cells::{Cell, Cells};
 use super::target::{Step, Tally};
-use super::{Builds, Coordinates, Local, Mixed, Reduce, Relaxed, Side, Target};
+use super::{Builds, Coordinates, Local, Mixed, Reduce, Relaxed, Side, Target, log_sum};
 use crate::design::{Lattice, MOST_AXES};
 use crate::error::{Cloud, Error, Result};
 use crate::measure::Points;
@@ -49,6 +49,9 @@ const HEAVY: f64 = 1e-3;
 const LOST: f64 = 1e-280;
 /// Terms of a message below `exp(-FAINT)` of another are left out of it.
 const FAINT: f64 = 60.0;
+/// What a window leaves out is `exp(-cutoff)` of what the plan has at a point, and of the other cloud's points that much
+/// of the whole mass: as long as no point has less than `exp(-DEPTH)` of its weight, nearly the same.
+const DEPTH: f64 = 5.0;
 /// Nodes along an axis that are treated together when a message is completed.
 const TILE: usize = 12;
 /// Points of a chunk at least, chunks at most, and numbers in all their sums at most.
@@ -134,6 +137,8 @@ struct Chunk<T> {
     offsets: Vec<f64>,
     /// `q` of every point, or its logarithm.
     factors: Vec<f64>,
+    /// Logarithms of the sums of every point, where these are asked for.
+    products: Vec<f64>,
     error: f64,
     work: Work<T>,
     exact: Work<f64>,
@@ -559,6 +564,50 @@ impl<T: Float> Work<T> {
     }
 }
 
+impl<T: Float> Work<T> {
+    /// Sums of the points of a cell, as logarithms, and what their factors, times `exp(level)`, send: the factors
+    /// stay what they are.
+    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
+    fn exchange(
+        &mut self,
+        geometry: &Geometry<'_>,
+        spot: &mut Spot,
+        offsets: &[f64],
+        factors: &mut [f64],
+        level: f64,
+        z: &[f64],
+        out: &mut [f64],
+        total: &mut [f64],
+    ) {
+        let scale = self.load(geometry, &spot.cell, &spot.window, z);
+        let shift = scale - spot.scale;
+        let mut top = f64::NEG_INFINITY;
+        for q in factors.iter_mut() {
+            *q = if spot.logs { *q } else { q.ln() } + shift;
+            top = top.max(*q);
+        }
+        let centre = geometry.centre(&spot.window);
+        self.clear(&spot.window);
+        for from in (0..factors.len()).step_by(block::<T>()) {
+            let len = block::<T>().min(factors.len() - from);
+            let points = self.tabulate(geometry, &spot.window, offsets, from, len);
+            self.gather(geometry, &spot.window, points);
+            let scaled = room(&mut self.factors, points);
+            scaled[len..].fill(T::ZERO);
+            for (i, scaled) in scaled[..len].iter_mut().enumerate() {
+                let t = |a: usize| offsets[a * spot.cell.len + from + i];
+                let exponent = geometry.point_exponent(&spot.cell, &centre, t);
+                out[from + i] = scale + exponent + self.out[i].to_f64().ln();
+                *scaled = T::from_f64((factors[from + i] - top).exp());
+            }
+            self.scatter(geometry, &spot.window, points);
+        }
+        spot.logs = true;
+        spot.scale = scale;
+        self.add_mass(geometry, &spot.window, (top + level).exp(), total);
+    }
+}
+
 impl Work<f64> {
     /// `f + E` of the points of a cell, seen from a tile, to `logs`; returns the largest.
     fn tile_exponents(
@@ -763,6 +812,7 @@ impl<'a, T: Float> Separable<'a, T> {
                 );
             }
             chunk.factors.resize(chunk.factors.len() + cell.len, f64::NEG_INFINITY);
+            chunk.products.resize(chunk.factors.len(), 0.0);
             let cell = Cell { first: cell.first - chunk.first, ..cell.clone() };
             chunk.spots.push(Spot {
                 cell,
@@ -1010,18 +1060,12 @@ impl<'a, T: Float> Separable<'a, T> {
             return Err(self.breakdown(0.0));
         }
         let geometry = Geometry::new(self.lattice);
-        let mut rest = out;
-        let shares: Vec<&mut [f64]> = self
-            .chunks
-            .iter()
-            .map(|chunk| rest.split_off_mut(..chunk.factors.len()).expect("rows of all chunks"))
-            .collect();
-        self.chunks.par_iter_mut().zip(shares).with_max_len(1).for_each(|(chunk, out)| {
+        self.chunks.par_iter_mut().with_max_len(1).for_each(|chunk| {
             for spot in &chunk.spots {
                 let cell = &spot.cell;
                 let range = cell.first..cell.first + cell.len;
                 let offsets = &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
-                let out = &mut out[range];
+                let out = &mut chunk.products[range];
                 let work = &mut chunk.exact;
                 let scale = work.load(&geometry, cell, &spot.window, z);
                 let centre = geometry.centre(&spot.window);
@@ -1036,7 +1080,37 @@ impl<'a, T: Float> Separable<'a, T> {
                 }
             }
         });
+        self.write_products(out);
         Ok(())
+    }
+
+    fn write_products(&self, out: &mut [f64]) {
+        for chunk in &self.chunks {
+            out[chunk.first..chunk.first + chunk.products.len()].copy_from_slice(&chunk.products);
+        }
+    }
+
+    /// [`Side::exchange`], with factors times `exp(level)`.
+    fn exchange_at(&mut self, level: f64) {
+        let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
+        let z = &self.z[..];
+        self.chunks.par_iter_mut().zip(self.sums.par_chunks_mut(z.len())).with_max_len(1).for_each(
+            |(chunk, sums)| {
+                sums.fill(0.0);
+                let Chunk { spots, offsets, factors, products, work, exact, .. } = chunk;
+                for spot in spots {
+                    let range = spot.cell.first..spot.cell.first + spot.cell.len;
+                    let offsets = &offsets[range.start * geometry.dim..range.end * geometry.dim];
+                    let (q, out) = (&mut factors[range.clone()], &mut products[range]);
+                    // Powers must stay in the range of the numbers.
+                    if size_of::<T>() == 8 || geometry.power_range(spot, half) > NARROW {
+                        exact.exchange(&geometry, spot, offsets, q, level, z, out, sums);
+                    } else {
+                        work.exchange(&geometry, spot, offsets, q, level, z, out, sums);
+                    }
+                }
+            },
+        );
     }
 
     /// The logarithm of the mass that a relaxed marginal gets, where it is out of range.
@@ -1417,6 +1491,30 @@ impl<T: Float> Side for Separable<'_, T> {
         self.apply(z, out)
     }
 
+    fn exchange(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) -> Result<()> {
+        self.z.copy_from_slice(z);
+        self.exchange_at(0.0);
+        self.write_products(out);
+        let (mut level, mut sent) = (0.0, self.send(y));
+        if sent.is_err() || self.mass.iter().sum::<f64>().ln().abs() > T::DRIFT {
+            // What is summed should be of mass 1, or terms leave the range of the numbers.
+            let mut f = std::mem::take(&mut self.f);
+            self.potential(&mut f);
+            level = -log_sum(f.iter().zip(&*out).map(|(f, s)| f + s));
+            self.f = f;
+            self.exchange_at(level);
+            sent = self.send(y);
+        }
+        for y in y {
+            *y -= level;
+        }
+        sent
+    }
+
+    fn depth(&self) -> f64 {
+        DEPTH
+    }
+
     fn message(&mut self, f: &[f64], y: &mut [f64]) {
         self.whole(f, y);
     }
@@ -1614,6 +1712,7 @@ mod tests {
             let [sa, sb] = separable.marginals(Target::fixed(&a), Target::fixed(&b)).unwrap();
             assert!((ma.error - sa.error).abs() <= 10.0 * tolerance);
             assert!((mb.error - sb.error).abs() <= 10.0 * tolerance);
+            check_products(&mut stored, &mut separable, [&cx, &cy], tolerance);
 
             let mut stored = FactoredSelf::new(side(&x));
             let mut separable = FactoredSelf::new(Separable::<T>::new(&x, &lattice, &cx, cutoff));
@@ -1628,6 +1727,39 @@ mod tests {
             separable.potential(&mut fs);
             for (exact, found) in f.iter().zip(cx.unsorted(&fs)) {
                 assert!((exact - found).abs() <= tolerance * exact.abs().max(1.0));
+            }
+        }
+    }
+
+    /// Products of plans of any mass.
+    fn check_products(
+        stored: &mut dyn Kernel,
+        separable: &mut dyn Kernel,
+        cells: [&Cells; 2],
+        tolerance: f64,
+    ) {
+        let (n, m) = (stored.rows(), stored.columns());
+        let products = |kernel: &mut dyn Kernel, f: &[f64], g: &[f64], whole| {
+            let (mut rows, mut columns) = (vec![0.0; n], vec![0.0; m]);
+            kernel.products(f, g, whole, &mut rows, &mut columns).unwrap();
+            [rows, columns]
+        };
+        let (mut start, mut g) = (vec![0.0; n], vec![0.0; m]);
+        stored.potentials(&mut start, &mut g);
+        for shift in [0.0, 300.0, -300.0] {
+            let f: Vec<f64> = start.iter().map(|f| f + shift).collect();
+            let exact = products(stored, &f, &g, true);
+            let near = |found: [Vec<f64>; 2], tolerance: f64| {
+                for (exact, found) in exact.iter().flatten().zip(found.iter().flatten()) {
+                    let apart = (exact - found).abs();
+                    assert!(apart <= tolerance * exact.abs().max(1.0), "{shift}: {exact} {found}");
+                }
+            };
+            near(products(stored, &f, &g, false), 1e-12);
+            for whole in [true, false] {
+                let (f, g) = (cells[0].sorted(&f), cells[1].sorted(&g));
+                let [rows, columns] = products(separable, &f, &g, whole);
+                near([cells[0].unsorted(&rows), cells[1].unsorted(&columns)], tolerance);
             }
         }
     }

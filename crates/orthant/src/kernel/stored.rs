@@ -28,7 +28,7 @@ use super::recomputed::fill_lost;
 use super::target::{Step, Tally};
 use super::{
     Builds, Coordinates, ExactSide, Local, LogPass, LogRows, Mixed, Partition, Reduce, Relaxed,
-    Side, Target,
+    Side, Target, log_sum,
 };
 use crate::error::{Cloud, Error, Result};
 use crate::simd::{self, Aligned, Float};
@@ -182,12 +182,7 @@ impl<'a, T: Float> Stored<'a, T> {
         average: bool,
     ) -> Result<f64> {
         self.load(z);
-        if !self.logs {
-            for u in &mut self.factors {
-                *u = u.ln();
-            }
-            self.logs = true;
-        }
+        self.take_logs();
         let step = Step { relaxed, level: self.level, average };
         let (stride, chunk, w) = (self.pass.stride(), self.partition.chunk(), &self.w[..]);
         (
@@ -242,6 +237,16 @@ impl<'a, T: Float> Stored<'a, T> {
             self.exact_message(y);
         }
         Ok(tally.error())
+    }
+
+    /// Keeps the factors as logarithms from now on.
+    fn take_logs(&mut self) {
+        if !self.logs {
+            for u in &mut self.factors {
+                *u = u.ln();
+            }
+            self.logs = true;
+        }
     }
 
     /// The logarithm of the mass that a relaxed marginal gets, where it is out of range.
@@ -375,6 +380,51 @@ impl<T: Float> Side for Stored<'_, T> {
             },
         );
         Ok(())
+    }
+
+    fn exchange(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) -> Result<()> {
+        self.load(z);
+        self.take_logs();
+        // Factors of sum 1, whatever the mass of the plan.
+        let level = log_sum(self.factors.iter().copied());
+        let (stride, chunk, w) = (self.pass.stride(), self.partition.chunk(), &self.w[..]);
+        (
+            self.features.par_chunks(chunk * stride),
+            self.factors.par_chunks(chunk),
+            self.scale.par_chunks(chunk),
+            out.par_chunks_mut(chunk),
+            self.block.par_chunks_mut(stride),
+            self.sums.par_chunks_mut(stride),
+        )
+            .into_par_iter()
+            .with_max_len(1)
+            .for_each(|(features, factors, scale, out, block, sums)| {
+                sums.fill(0.0);
+                for (((features, factors), scale), out) in features
+                    .chunks(BLOCK * stride)
+                    .zip(factors.chunks(BLOCK))
+                    .zip(scale.chunks(BLOCK))
+                    .zip(out.chunks_mut(BLOCK))
+                {
+                    block.fill(T::ZERO);
+                    let top = factors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    simd::fused_block(features, w, block, |i, s| {
+                        out[i] = scale[i] + s.ln();
+                        T::from_f64((factors[i] - top).exp())
+                    });
+                    simd::accumulate(block, (top - level).exp(), sums);
+                }
+            });
+        self.send(y);
+        for y in y {
+            *y += level;
+        }
+        Ok(())
+    }
+
+    fn depth(&self) -> f64 {
+        // What was flushed, for the whole cloud, stays far below the rounding of what a point so faint has.
+        -0.4 * T::FLUSH
     }
 
     fn message(&mut self, f: &[f64], y: &mut [f64]) {
