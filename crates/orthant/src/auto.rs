@@ -54,8 +54,8 @@ const BUILD: f64 = 70.0;
 const ITERATIONS: f64 = 8.0;
 /// What a [`Trial`] says about half the width of a certificate.
 const HALF_WIDTH: f64 = 0.3;
-/// Iterations of the exact kernel from good potentials.
-const POLISH: f64 = 8.0;
+/// Iterations of the exact kernel after random features: see [`crate::polish`].
+const POLISH: f64 = 6.0;
 
 /// One of the terms to be solved.
 pub(crate) struct TermStage<'s> {
@@ -80,6 +80,44 @@ impl TermStage<'_> {
         let ratio = 0.8 * ratio_for(options.accuracy * value, options.epsilon);
         Lattice::covering(&low, &high, self.stage.gauge.epsilon(), ratio, most)
     }
+
+    /// Nanoseconds of an iteration on a lattice.
+    fn time_on(&self, lattice: &Lattice) -> f64 {
+        // As wide as the terms that count, and the cell.
+        let spacing = lattice.spacing() / self.stage.gauge.epsilon().sqrt();
+        let reach = ((11.0 - lattice.ratio().ln()) / 2.0).sqrt();
+        let window: f64 = (lattice.counts().iter())
+            .map(|count| (2.0 * reach / spacing + 3.0).min(*count as f64))
+            .product();
+        let points: f64 = self.sizes().iter().sum();
+        let all = lattice.nodes() as f64;
+        // Cells of few points share the work on their windows badly.
+        let crowd = (points / (2.0 * all)).clamp(0.02, 1.0).recip();
+        points * (POINT[0] + POINT[1] * window * (1.0 + 0.2 * crowd) + POINT[2] * all) + 20.0 * all
+    }
+}
+
+/// Relative errors of lattices beside the exact kernel, the best first.
+const NEAR: [f64; 4] = [1e-7, 1e-4, 1e-2, 0.1];
+/// Their iterations in the time of a pass over all pairs, at least.
+const QUICK: f64 = 4.0;
+
+/// The finest lattice that is quick beside the exact kernel, if there is one.
+pub(crate) fn near_lattice(term: &TermStage<'_>, options: &Options<'_>) -> Option<Lattice> {
+    let [low, high] = term.stage.midpoints(term.clouds[0], term.clouds[1]);
+    if low.len() > MOST_AXES {
+        return None;
+    }
+    let [n, m] = term.sizes();
+    let most = QUICK.recip() * n * m * (PAIR[0] + PAIR[1] * low.len() as f64);
+    NEAR.iter()
+        .filter_map(|&ratio| {
+            let nodes = most_nodes(term.measures.iter().map(|m| m.support().len()).sum());
+            Lattice::covering(&low, &high, term.stage.gauge.epsilon(), ratio, nodes)
+        })
+        .find(|lattice| {
+            term.time_on(lattice) <= most && fits(lattice_bytes(lattice, n + m), options)
+        })
 }
 
 /// What a method would cost.
@@ -241,18 +279,8 @@ fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer
     let (mut time, mut nodes, mut bytes, mut good) = (0.0, 0, 0.0_f64, true);
     for term in terms {
         let lattice = term.lattice(options)?;
-        // As wide as the terms that count, and the cell.
-        let spacing = lattice.spacing() / term.stage.gauge.epsilon().sqrt();
-        let reach = ((11.0 - lattice.ratio().ln()) / 2.0).sqrt();
-        let window: f64 = (lattice.counts().iter())
-            .map(|count| (2.0 * reach / spacing + 3.0).min(*count as f64))
-            .product();
         let points: f64 = term.sizes().iter().sum();
-        let all = lattice.nodes() as f64;
-        // Cells of few points share the work on their windows badly.
-        let crowd = (points / (2.0 * all)).clamp(0.02, 1.0).recip();
-        time += points * (POINT[0] + POINT[1] * window * (1.0 + 0.2 * crowd) + POINT[2] * all)
-            + 20.0 * all;
+        time += term.time_on(&lattice);
         bytes = bytes.max(lattice_bytes(&lattice, points));
         nodes = nodes.max(lattice.nodes());
         // Single precision has a rounding of its own.

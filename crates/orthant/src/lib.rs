@@ -85,6 +85,7 @@ mod measure;
 mod mixture;
 mod options;
 mod plan;
+mod polish;
 mod problem;
 mod rot;
 mod simd;

@@ -1,6 +1,7 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
 mod pairs;
+mod polish;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,11 +68,13 @@ impl Terms {
 }
 
 /// Where a solve starts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) enum Start<'s> {
     Flat,
     /// From potentials of this problem.
     Potential(&'s [f64]),
+    /// From potentials of this problem, as another kernel has them.
+    After(&'s Problem<'s>, &'s [f64]),
     /// From potentials of another, taken as they are in the coordinates of the term.
     Similar(&'s [f64]),
 }
@@ -309,19 +312,25 @@ impl<'p> Problem<'p> {
         if left.is_some_and(|left| left.is_zero()) {
             return None;
         }
+        // Anchors that are asked for are fitted to their plan once.
+        if let (Some(Pick::Adaptive { rank }), false, 0) =
+            (self.pick, self.is_automatic(), self.round)
+        {
+            let reason = "anchors around pairs of the plan".to_owned();
+            return Some(auto::Choice { pick: Pick::Adaptive { rank }, reason });
+        }
         if self.options.polish && !self.is_exact() {
             let reason = format!("polished, after {}", self.used().as_str());
             return Some(auto::Choice { pick: Pick::Exact, reason });
+        }
+        if !self.is_automatic() {
+            return None;
         }
         let (kind, rank) = match self.pick? {
             Pick::Random { rank, .. } => (auto::Kind::Sobol, rank),
             Pick::Adaptive { rank } => (auto::Kind::Adaptive, rank),
             _ => return None,
         };
-        if !self.is_automatic() {
-            let reason = "anchors around pairs of the plan".to_owned();
-            return (self.round == 0).then(|| auto::Choice { pick: kind.pick(rank), reason });
-        }
         let accuracy = self.options.accuracy;
         let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(0.0, f64::max);
         if miss <= 1.0 {
@@ -623,29 +632,18 @@ impl<'p> Problem<'p> {
         let [x, y] = clouds(term);
         let epsilon = self.options.epsilon;
         let mu = self.measure(x);
-        let start = match start {
+        let (start, rough) = match start {
             // u = a: the plan of a constant cost.
-            Start::Flat => mu.support().weights.iter().map(|a| a.ln()).collect(),
-            Start::Potential(potential) | Start::Similar(potential)
-                if potential.len() == mu.weights().len() =>
-            {
-                let mut f = mu.gather(potential).into_owned();
-                if let (Start::Potential(_), Some(offsets)) =
-                    (start, self.offsets(term, x, Part::Support))
-                {
-                    f.iter_mut().zip(offsets).for_each(|(f, p)| *f -= p);
-                }
-                for f in &mut f {
-                    *f /= epsilon;
-                }
-                f
-            }
-            Start::Potential(potential) | Start::Similar(potential) => {
-                return Err(Error::Shape {
-                    what: "the potential to start from",
-                    expected: Shape { rows: mu.weights().len(), columns: 1 },
-                    got: Shape { rows: potential.len(), columns: 1 },
-                });
+            Start::Flat => (mu.support().weights.iter().map(|a| a.ln()).collect(), None),
+            Start::Potential(potential) => (self.logs(term, x, potential)?, None),
+            Start::Similar(potential) => (self.similar_logs(x, potential)?, None),
+            Start::After(rough, potential) => {
+                let mixes = matches!(self.options.algorithm, Algorithm::Auto | Algorithm::Anderson);
+                let polish = mixes
+                    && self.storage == Storage::Online
+                    && !rough.is_exact()
+                    && !self.options.is_unbalanced();
+                (self.logs(term, x, potential)?, polish.then_some((rough, potential)))
             }
         };
         let mut task = Task {
@@ -678,7 +676,10 @@ impl<'p> Problem<'p> {
             (Storage::Dense, Precision::F64) => {
                 self.exact(&task, Stored::<f64>::new(rows()), observer)
             }
-            (Storage::Online, _) => self.exact(&task, Recomputed::new(rows()), observer),
+            (Storage::Online, _) => match rough {
+                Some((rough, potential)) => self.polished(&task, rough, potential, observer),
+                None => self.exact(&task, Recomputed::new(rows()), observer),
+            },
             (Storage::Nystrom, _) => self.nystrom(&task, observer),
         }
         .map_err(|error| self.in_user_rows(error, Part::Support, [x, y]))?;
@@ -1159,6 +1160,11 @@ impl<'p> Problem<'p> {
             let outcome = task.solve(&mut kernel, goal, observer)?;
             (outcome, kernel.expected_log(), Kernel::builds(&kernel))
         };
+        Ok(self.solved_exactly(task, outcome, log, builds))
+    }
+
+    /// With the mean `log` of the logarithm of the kernel under the plan.
+    fn solved_exactly(&self, task: &Task, outcome: Outcome, log: f64, builds: Builds) -> Solved {
         let transport_cost = Some(-self.options.epsilon * log / task.mass(&outcome));
         let rank = self.rank(task.term);
         let outside = self.extended(task, &outcome);
@@ -1168,7 +1174,7 @@ impl<'p> Problem<'p> {
         };
         let distance = Distance { bound: None, bounds: None, rounding };
         let kernel = Seen::default();
-        Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, kernel })
+        Solved { outcome, builds, transport_cost, distance, rank, outside, kernel }
     }
 
     /// With signed features, whose products must turn out positive.

@@ -114,16 +114,14 @@ impl<'s, 'o> Solver<'s, 'o> {
         let mut earlier = None;
         while let Some(next) = problem.improvement(&[&solution]) {
             let improved = problem.improved(next, Terms::Cross, &[&solution])?;
+            let start = Start::After(&problem, &solution.potential_x);
+            let (mut next, next_scaling) = self.solve(&improved, Term::Cross, start)?;
             let before = std::mem::replace(&mut problem, improved);
-            // What is polished is not needed any more.
-            let before = (!self.options.polish).then_some(before);
-            let start = Start::Potential(&solution.potential_x);
-            let (mut next, next_scaling) = self.solve(&problem, Term::Cross, start)?;
-            if next.width() <= solution.width() || self.options.polish {
+            if next.width() <= solution.width() || next.polished.is_some() {
                 std::mem::swap(&mut next, &mut solution);
                 (scaling, earlier) = (next_scaling, None);
             } else {
-                earlier = earlier.or(before);
+                earlier = earlier.or(Some(before));
             }
             solution.add_work_of(&next);
         }
@@ -142,15 +140,16 @@ impl<'s, 'o> Solver<'s, 'o> {
         let similar = Start::Similar(&self_x.potential_x);
         let (mut cross, _) = self.cross(&mut problem, mu, nu, similar)?;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
-            problem = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
+            let improved = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
             let mut next = [Term::Cross, Term::SelfX, Term::SelfY]
                 .into_iter()
                 .zip([&cross, &self_x, &self_y])
-                .map(|(term, s)| self.term(&problem, term, Start::Potential(&s.potential_x)))
+                .map(|(term, s)| self.term(&improved, term, Start::After(&problem, &s.potential_x)))
                 .collect::<Result<Vec<_>>>()?;
+            problem = improved;
             // All three or none: they have one kernel.
             let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
-            let better = self.options.polish
+            let better = next[0].polished.is_some()
                 || width([&next[0], &next[1], &next[2]]) <= width([&cross, &self_x, &self_y]);
             for (new, old) in next.iter_mut().zip([&mut cross, &mut self_x, &mut self_y]) {
                 if better {

@@ -338,7 +338,7 @@ pub(crate) struct Verdict {
 
 impl Verdict {
     /// The reason to stop. A solve whose kernel leaves out too much is not converged.
-    fn stop(self, settled: bool) -> Option<Stop> {
+    pub(crate) fn stop(self, settled: bool) -> Option<Stop> {
         if self.converged && settled { Some(Stop::Converged) } else { self.limit }
     }
 }

@@ -6,6 +6,8 @@
 
 use super::{Builds, ExactSide, Kernel, Marginal, SelfKernel, Side, Target, log_sum};
 use crate::error::{Cloud, Error, Result};
+use crate::polish::Pass;
+use crate::unbalanced::Goal;
 
 /// The kernel between two clouds.
 pub(crate) struct Exact<S> {
@@ -137,6 +139,35 @@ impl<S: Side> Kernel for Exact<S> {
     }
 }
 
+impl<S: Side> Pass for Exact<S> {
+    fn begin(&mut self, f: &[f64], b: Target<'_>, z: &mut [f64]) -> Result<()> {
+        self.start(f)?;
+        self.update_y(b)?;
+        z.copy_from_slice(&self.g);
+        Ok(())
+    }
+
+    fn pass(&mut self, z: &[f64], a: Target<'_>) -> Result<&[f64]> {
+        self.g.copy_from_slice(z);
+        self.update_x(a)?;
+        Ok(&self.message)
+    }
+
+    fn share(&self) -> f64 {
+        1.0
+    }
+
+    fn value(&self, goal: Goal<'_>, f: &mut [f64]) -> f64 {
+        self.x.potential(f);
+        goal.value(f, &self.g, 1.0, 0.0)
+    }
+
+    fn finish(&mut self, b: Target<'_>) -> Result<()> {
+        self.update_y(b)?;
+        Ok(())
+    }
+}
+
 /// The kernel of a cloud with itself.
 pub(crate) struct ExactSelf<S> {
     x: S,
@@ -162,6 +193,35 @@ impl<S: ExactSide> ExactSelf<S> {
     pub(crate) fn expected_log(&mut self) -> f64 {
         self.x.set_potential(&self.f);
         self.x.expected_log(&self.f)
+    }
+}
+
+impl<S: Side> Pass for ExactSelf<S> {
+    fn begin(&mut self, f: &[f64], _: Target<'_>, z: &mut [f64]) -> Result<()> {
+        self.start(f)?;
+        z.copy_from_slice(&self.f);
+        Ok(())
+    }
+
+    fn pass(&mut self, z: &[f64], _: Target<'_>) -> Result<&[f64]> {
+        self.f.copy_from_slice(z);
+        self.apply()?;
+        Ok(&self.sums)
+    }
+
+    fn share(&self) -> f64 {
+        0.5
+    }
+
+    fn value(&self, goal: Goal<'_>, _: &mut [f64]) -> f64 {
+        // The best along a common shift of both potentials: that of the plan of mass 1.
+        let log_mass = log_sum(self.f.iter().zip(&self.sums).map(|(f, s)| f + s));
+        goal.value(&self.f, &self.f, 1.0, -log_mass)
+    }
+
+    fn finish(&mut self, a: Target<'_>) -> Result<()> {
+        advance(&mut self.f, &self.sums, a, |old, new| 0.5 * (old + new));
+        Ok(())
     }
 }
 
