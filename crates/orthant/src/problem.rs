@@ -1,5 +1,6 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
+mod gradient;
 mod pairs;
 mod polish;
 
@@ -95,7 +96,7 @@ impl<'s> Setting<'s, '_> {
 }
 
 /// The two clouds of a term.
-fn clouds(term: Term) -> [Cloud; 2] {
+pub(crate) fn clouds(term: Term) -> [Cloud; 2] {
     match term {
         Term::Cross => [Cloud::X, Cloud::Y],
         Term::SelfX => [Cloud::X, Cloud::X],
