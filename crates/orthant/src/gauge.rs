@@ -278,7 +278,9 @@ impl Gauge {
             Linear::Full(matrix) => {
                 moved.for_each(|(g, x)| *g -= 2.0 * mass * x);
                 self.centred_point(cloud, points, i, scratch);
-                scratch.iter_mut().for_each(|s| *s *= 2.0 * mass);
+                for s in &mut *scratch {
+                    *s *= 2.0 * mass;
+                }
                 for (row, g) in matrix.chunks_exact(self.dim()).zip(&*gradient) {
                     scratch.iter_mut().zip(row).for_each(|(s, a)| *s += a * g);
                 }

@@ -138,8 +138,7 @@ impl<'g> Gradient<'g> {
         let mut sum = vec![0.0; count * dim];
         for Place { part, slot, factor } in self.places(cloud) {
             let message = self.message(part, 1 - slot)?;
-            let of =
-                self.problem.plan_point_gradient(part.term, part.scaling, slot, message)?;
+            let of = self.problem.plan_point_gradient(part.term, part.scaling, slot, message)?;
             sum.iter_mut().zip(of).for_each(|(sum, g)| *sum += factor * g);
         }
         finite(&sum)?;
@@ -165,11 +164,8 @@ impl<'g> Gradient<'g> {
             let other = self.problem.masses(part.term)[1 - slot];
             for (sum, phi) in sum.iter_mut().zip(potential) {
                 // rho (1 - exp(-phi / rho)) + eps (m - p / a), where p / a = exp(-phi / rho) of the marginal p.
-                let own = if rho.is_finite() {
-                    -(rho + epsilon) * (-phi / rho).exp_m1()
-                } else {
-                    phi
-                };
+                let own =
+                    if rho.is_finite() { -(rho + epsilon) * (-phi / rho).exp_m1() } else { phi };
                 *sum += factor * (own + epsilon * (other - 1.0));
             }
         }
@@ -178,7 +174,9 @@ impl<'g> Gradient<'g> {
                 let [x, y] = self.problem.masses(Term::Cross);
                 let more = if cloud == Cloud::X { x - y } else { y - x };
                 let epsilon = self.terms[0].solution.epsilon;
-                sum.iter_mut().for_each(|sum| *sum += epsilon * more);
+                for sum in &mut sum {
+                    *sum += epsilon * more;
+                }
             }
         } else {
             if self.of_value && !self.is_divergence() {
@@ -193,7 +191,9 @@ impl<'g> Gradient<'g> {
                 sum.iter_mut().zip(measure.weights()).for_each(|(s, a)| *s += epsilon * a.ln());
             }
             let mean: f64 = sum.iter().zip(measure.weights()).map(|(s, a)| s * a).sum();
-            sum.iter_mut().for_each(|s| *s -= mean);
+            for s in &mut sum {
+                *s -= mean;
+            }
         }
         finite(&sum)?;
         Ok(sum)
@@ -212,13 +212,10 @@ impl<'g> Gradient<'g> {
             let [x, y] = self.problem.masses(*term);
             let mass: f64 = parts.marginals[0].iter().sum();
             let potentials = [solution.potential_kl_x(), solution.potential_kl_y()];
-            let prices = self.problem.plan_prices(
-                *term,
-                &parts.marginals,
-                [&potentials[0], &potentials[1]],
-            );
-            sum += factor
-                * (x * y - mass + (prices - parts.moved) / solution.epsilon - parts.kernel);
+            let prices =
+                self.problem.plan_prices(*term, &parts.marginals, [&potentials[0], &potentials[1]]);
+            sum +=
+                factor * (x * y - mass + (prices - parts.moved) / solution.epsilon - parts.kernel);
         }
         if self.is_divergence() {
             let [x, y] = self.problem.masses(Term::Cross);

@@ -194,8 +194,7 @@ impl<'s, 'o> Solver<'s, 'o> {
             // All three or none: they have one kernel.
             let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
             let better = next[0].0.polished.is_some()
-                || width([&next[0].0, &next[1].0, &next[2].0])
-                    <= width([&cross, &self_x, &self_y]);
+                || width([&next[0].0, &next[1].0, &next[2].0]) <= width([&cross, &self_x, &self_y]);
             let old = [&mut cross, &mut self_x, &mut self_y].into_iter().zip(&mut scalings);
             for ((new, new_scaling), (old, scaling)) in next.iter_mut().zip(old) {
                 if better {

@@ -44,8 +44,9 @@ impl Cloudy {
 /// Weights of mass 1.3 and 0.7, about: balanced problems do not see that.
 fn clouds(dim: usize) -> [Cloudy; 2] {
     [(9, 0.0, 1.3, 1), (11, 0.4, 0.7, 2)].map(|(n, mean, mass, seed)| {
-        let weights: Vec<f64> =
-            (0..n).map(|i| if i % 5 == 3 { 0.0 } else { ((i * 7 + 3) % 11) as f64 + 1.0 }).collect();
+        let weights: Vec<f64> = (0..n)
+            .map(|i| if i % 5 == 3 { 0.0 } else { ((i * 7 + 3) % 11) as f64 + 1.0 })
+            .collect();
         let total: f64 = weights.iter().sum();
         Cloudy {
             points: normal(n, &vec![mean; dim], 0.6, seed),
@@ -101,7 +102,7 @@ impl Of {
 }
 
 /// Converged as far as double precision goes.
-fn settings<'a>(epsilon: f64, method: Method<'a>) -> OptionsBuilder<'a> {
+fn settings(epsilon: f64, method: Method<'_>) -> OptionsBuilder<'_> {
     Options::builder(epsilon).method(method).tolerance(1e-12).max_iterations(100_000)
 }
 
@@ -128,12 +129,14 @@ const TOLERANCE: f64 = 1e-7;
 
 /// The gradient by all points of both clouds.
 fn check_points(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options<'_>) {
+    // Arc-cosine features have edges, where derivatives jump.
+    let step = if what.contains("arc-cosine") { 1e-5 } else { 1e-3 };
     for cloud in BOTH {
         let found = of.gradient(clouds, options, |g| g.points(cloud)).unwrap();
         let own = &clouds[cloud as usize];
         let expected: Vec<f64> = (0..own.points.len())
             .map(|k| {
-                central(1e-3, |h| {
+                central(step, |h| {
                     let mut moved = clouds.clone();
                     moved[cloud as usize].points[k] += h;
                     of.value(&moved, options)
@@ -277,13 +280,7 @@ fn weights_against_central_differences() {
     check_weights("value", Of::Value, &positive, &options, Cloud::X);
 }
 
-fn check_weights(
-    what: &str,
-    of: Of,
-    clouds: &[Cloudy; 2],
-    options: &Options<'_>,
-    cloud: Cloud,
-) {
+fn check_weights(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options<'_>, cloud: Cloud) {
     let mut found = of.gradient(clouds, options, |g| g.weights(cloud)).unwrap();
     let weights = &clouds[cloud as usize].weights;
     if !options.is_unbalanced() {
@@ -291,7 +288,9 @@ fn check_weights(
         let mean: f64 = found.iter().zip(weights).map(|(g, w)| g * w / total).sum();
         assert!(mean.abs() < 1e-12, "{what}: {mean}");
         // By weights of any sum, which are normalised.
-        found.iter_mut().for_each(|g| *g /= total);
+        for g in &mut found {
+            *g /= total;
+        }
     }
     let expected: Vec<f64> = (0..weights.len())
         .map(|k| {
@@ -303,14 +302,18 @@ fn check_weights(
             if weights[k] > 0.0 {
                 return central(1e-4, value);
             }
-            // From weight zero there is one way: five values, of the fourth order.
-            let h = 2e-4;
+            // From weight zero there is one way: five values, of the fourth order. A far point gets a potential of its
+            // own soon.
+            let h = 2e-7;
             let [a, b, c, d, e] = [0.0, 1.0, 2.0, 3.0, 4.0].map(|k| value(k * h));
             (-25.0 * a + 48.0 * b - 36.0 * c + 16.0 * d - 3.0 * e) / (12.0 * h)
         })
         .collect();
     assert_close(what, &found, &expected, 1e-6);
 }
+
+/// A method for every epsilon.
+type Make<'m> = Box<dyn Fn(f64) -> Method<'static> + 'm>;
 
 #[test]
 fn epsilon_against_central_differences() {
@@ -320,7 +323,9 @@ fn epsilon_against_central_differences() {
         let values: Vec<f64> = clouds[0]
             .points
             .chunks(2)
-            .flat_map(|x| clouds[1].points.chunks(2).map(move |y| (x[0] - y[0]).abs() + x[1] * y[1]))
+            .flat_map(|x| {
+                clouds[1].points.chunks(2).map(move |y| (x[0] - y[0]).abs() + x[1] * y[1])
+            })
             .collect();
         CostMatrix::new(values, 9, 11).unwrap()
     };
@@ -332,7 +337,6 @@ fn epsilon_against_central_differences() {
         });
         Method::Factored(Features::Explicit(x, y))
     };
-    type Make<'m> = Box<dyn Fn(f64) -> Method<'static> + 'm>;
     let cases: Vec<(&str, &[Cloudy; 2], Make<'_>)> = vec![
         ("dense", &plane, Box::new(|_| Method::dense())),
         ("online", &plane, Box::new(|_| Method::online())),
@@ -390,8 +394,7 @@ fn anchors_against_central_differences() {
     // Two maps have their parameters each, and the features of one map count twice.
     let [x, y] = [1, 2].map(|seed| own_anchors(2, 12, seed));
     let options = |x: &[f64], y: &[f64]| {
-        let [x, y] =
-            [x, y].map(|u| -> Arc<dyn FeatureMap> { Arc::new(gaussian(u, 2, EPSILON)) });
+        let [x, y] = [x, y].map(|u| -> Arc<dyn FeatureMap> { Arc::new(gaussian(u, 2, EPSILON)) });
         settings(EPSILON, Method::Factored(Features::Pair(x, y))).build().unwrap()
     };
     let found =
@@ -510,10 +513,7 @@ fn the_gradient_of_a_divergence_vanishes_at_equal_clouds() {
         ("dense", Method::dense()),
         ("online", Method::online()),
         ("lattice", Method::lattice()),
-        (
-            "stored lattice",
-            Method::Factored(Features::Gaussian(Anchors::Lattice { stored: true })),
-        ),
+        ("stored lattice", Method::Factored(Features::Gaussian(Anchors::Lattice { stored: true }))),
         ("sobol", Method::gaussian()),
         ("iid", Method::Factored(Features::Gaussian(Anchors::Random(Draw::Iid)))),
         ("paper", Method::paper()),
@@ -522,8 +522,7 @@ fn the_gradient_of_a_divergence_vanishes_at_equal_clouds() {
     for (name, method) in methods {
         for rho in [f64::INFINITY, 0.7] {
             let builder = settings(0.2, method.clone()).accuracy(1e-9);
-            let builder =
-                if name.contains("lattice") { builder } else { builder.rank(100) };
+            let builder = if name.contains("lattice") { builder } else { builder.rank(100) };
             let options = builder.rho_x(rho).rho_y(rho).build().unwrap();
             for y in [&x, &turned] {
                 let clouds = [x.clone(), y.clone()];
@@ -544,8 +543,7 @@ fn the_gradient_of_a_divergence_vanishes_at_equal_clouds() {
 #[test]
 fn one_point_each_is_the_squared_distance() {
     let (x, y) = (vec![0.3, -2.0, 5.0], vec![1.0, 1.5, 4.0]);
-    let [mu, nu] =
-        [&x, &y].map(|p| Measure::uniform(Points::new(p.clone(), 3).unwrap()));
+    let [mu, nu] = [&x, &y].map(|p| Measure::uniform(Points::new(p.clone(), 3).unwrap()));
     for method in [Method::dense(), Method::online(), Method::lattice()] {
         let options = settings(0.3, method).accuracy(1e-11).build().unwrap();
         let plan = plan(&mu, &nu, &options).unwrap();
@@ -560,13 +558,12 @@ fn one_point_each_is_the_squared_distance() {
     // Relaxed: the mass M = (m_a^(rho_x + eps) ...)^(1 / (rho_x + rho_y + eps)) moves the same way.
     let (ma, mb, rho, epsilon) = (2.0, 0.5, [0.7, 1.9], 0.3);
     let (mu, nu) = (mu.with_mass(ma).unwrap(), nu.with_mass(mb).unwrap());
-    let options =
-        settings(epsilon, Method::dense()).rho_x(rho[0]).rho_y(rho[1]).build().unwrap();
+    let options = settings(epsilon, Method::dense()).rho_x(rho[0]).rho_y(rho[1]).build().unwrap();
     let plan = plan(&mu, &nu, &options).unwrap();
     let square: f64 = x.iter().zip(&y).map(|(x, y)| (x - y).powi(2)).sum();
     let range = rho[0] + rho[1] + epsilon;
-    let log_mass = ((rho[0] + epsilon) * f64::ln(ma) + (rho[1] + epsilon) * f64::ln(mb) - square)
-        / range;
+    let log_mass =
+        ((rho[0] + epsilon) * f64::ln(ma) + (rho[1] + epsilon) * f64::ln(mb) - square) / range;
     let mass = log_mass.exp();
     let expected: Vec<f64> = x.iter().zip(&y).map(|(x, y)| 2.0 * mass * (x - y)).collect();
     assert_close("relaxed", &plan.gradient().points(Cloud::X).unwrap(), &expected, 1e-12);
@@ -592,8 +589,7 @@ fn a_translation_moves_the_value_by_the_distance_of_the_means() {
                 } else {
                     plans(&mu, &nu, &options).unwrap().gradient().points(Cloud::X).unwrap()
                 };
-                let sum: Vec<f64> =
-                    (0..3).map(|c| found.iter().skip(c).step_by(3).sum()).collect();
+                let sum: Vec<f64> = (0..3).map(|c| found.iter().skip(c).step_by(3).sum()).collect();
                 assert_close(&format!("{method:?} {gauge} {of}"), &sum, &expected, 1e-7);
             }
         }
@@ -601,7 +597,7 @@ fn a_translation_moves_the_value_by_the_distance_of_the_means() {
 }
 
 #[test]
-fn fine_lattices_and_many_anchors_have_the_gradient_of_the_exact_kernel() {
+fn lattices_and_single_precision_have_the_gradient_of_the_exact_kernel() {
     let (mu, nu) = (normal_measure(300, &[0.0; 2], 1.0, 1), normal_measure(250, &[0.5; 2], 0.6, 2));
     let gradients = |options: &Options<'_>| {
         let plans = plans(&mu, &nu, options).unwrap();
@@ -620,14 +616,12 @@ fn fine_lattices_and_many_anchors_have_the_gradient_of_the_exact_kernel() {
     let single = single.precision(Precision::F32).tolerance(1e-6).build().unwrap();
     let dense = Options::builder(0.3).method(Method::dense()).precision(Precision::F32);
     let dense = dense.tolerance(1e-6).build().unwrap();
-    let anchors = settings(0.3, Method::gaussian()).rank(4000).build().unwrap();
     let automatic = settings(0.3, Method::Auto).accuracy(1e-7).build().unwrap();
     for (name, options, tolerance) in [
         ("lattice", &lattice, 1e-6),
         ("thinned lattice", &thin, 1e-2),
         ("single precision", &single, 1e-4),
         ("dense in single precision", &dense, 1e-4),
-        ("sobol", &anchors, 5e-2),
         ("auto", &automatic, 1e-5),
     ] {
         for (found, expected) in gradients(options).iter().zip(&exact) {
@@ -638,15 +632,16 @@ fn fine_lattices_and_many_anchors_have_the_gradient_of_the_exact_kernel() {
 
 #[test]
 fn gradients_are_the_same_bits_on_any_number_of_threads() {
-    let (mu, nu) = (normal_measure(3000, &[0.0; 2], 1.0, 1), normal_measure(2500, &[0.5; 2], 0.6, 2));
+    let (mu, nu) =
+        (normal_measure(3000, &[0.0; 2], 1.0, 1), normal_measure(2500, &[0.5; 2], 0.6, 2));
     for method in [Method::lattice(), Method::gaussian()] {
         let builder = Options::builder(0.3).method(method.clone());
-        let builder =
-            if matches!(method, Method::Factored(Features::Gaussian(Anchors::Random(_)))) {
-                builder.rank(50)
-            } else {
-                builder
-            };
+        let builder = if matches!(method, Method::Factored(Features::Gaussian(Anchors::Random(_))))
+        {
+            builder.rank(50)
+        } else {
+            builder
+        };
         let options = builder.build().unwrap();
         let run = |threads| {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -743,10 +738,7 @@ fn what_has_no_derivative_is_a_typed_error() {
 fn anchors_of_ones_own_are_checked() {
     let anchors = Points::new(vec![0.0, 1.0], 1).unwrap();
     for (q, epsilon) in [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (1.0, f64::INFINITY)] {
-        assert!(matches!(
-            Gaussian::with_anchors(&anchors, q, epsilon),
-            Err(Error::Option { .. })
-        ));
+        assert!(matches!(Gaussian::with_anchors(&anchors, q, epsilon), Err(Error::Option { .. })));
     }
     let far = Points::new(vec![1e200], 1).unwrap();
     assert!(matches!(Gaussian::with_anchors(&far, 1.0, 1.0), Err(Error::TooWide { .. })));

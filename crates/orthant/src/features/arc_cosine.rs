@@ -214,7 +214,7 @@ mod tests {
         let points = Points::new(vec![0.3, -0.2, 0.9, 1.5, 0.1, -0.7], 3).unwrap();
         for order in [1, 2] {
             let map = ArcCosine::new(3, order, 0.3, 1.4, 12, 5).unwrap();
-            assert_derivatives(&map, &points, 1e-8, |p, h| {
+            assert_derivatives(&map, &points, 1e-6, |p, h| {
                 let mut moved = map.clone();
                 let (k, c, stride) = (p / 3, p % 3, map.bias.len());
                 let square = |map: &ArcCosine| -> f64 {

@@ -236,7 +236,9 @@ impl LogPass {
                 if top > f64::NEG_INFINITY {
                     simd::exp_slice(row, z, top);
                     let factor = (f + top).exp();
-                    row.iter_mut().for_each(|p| *p *= factor);
+                    for p in &mut *row {
+                        *p *= factor;
+                    }
                 } else {
                     row.fill(0.0);
                 }

@@ -19,9 +19,7 @@ use crate::design::Lattice;
 use crate::error::{Error, Result};
 use crate::features::{Affine, Derivative, FeatureMap, Mapped, SquaredEuclidean};
 use crate::frame::Frame;
-use crate::kernel::{
-    Cells, Local, LogPass, LogRows, Partition, Reduce, Separable, Side,
-};
+use crate::kernel::{Cells, Local, LogPass, LogRows, Partition, Reduce, Separable, Side};
 use crate::measure::Points;
 use crate::simd::{self, Float};
 use crate::sinkhorn::{Term, dot};
@@ -98,9 +96,7 @@ impl Problem<'_> {
     fn half<'a>(&'a self, term: Term, scaling: &'a Scaling, slot: usize) -> Result<Half<'a>> {
         let [own, other] = [clouds(term)[slot], clouds(term)[1 - slot]];
         match &self.ground {
-            Ground::Matrix(_) => {
-                Ok(Half::Costs(self.entries(term, own, Part::Support, other)))
-            }
+            Ground::Matrix(_) => Ok(Half::Costs(self.entries(term, own, Part::Support, other))),
             Ground::Explicit(..) => Ok(Half::Given(self.features(term, own, Part::Support))),
             Ground::Maps { maps, .. } => {
                 Ok(Half::Map(&*maps[own as usize], self.points(own, Part::Support)))
@@ -238,11 +234,13 @@ impl Problem<'_> {
 
     /// Turns `sum_k w_ik d L_ik / d x_i` of all points into the gradient of the value in the user's coordinates.
     fn to_user_gradient(&self, term: Term, slot: usize, masses: &[f64], out: &mut [f64]) {
+        const ROWS: usize = 1024;
         let Some(stage) = self.stage(term) else {
-            out.iter_mut().for_each(|g| *g *= -self.options.epsilon);
+            for g in &mut *out {
+                *g *= -self.options.epsilon;
+            }
             return;
         };
-        const ROWS: usize = 1024;
         let (cloud, gauge) = (clouds(term)[slot], &stage.gauge);
         let (placed, points) =
             (stage.points(cloud, Part::Support), self.measure(cloud).support().points);
@@ -250,7 +248,9 @@ impl Problem<'_> {
         out.par_chunks_mut(ROWS * dim).enumerate().for_each(|(c, out)| {
             let (mut at, mut scratch) = (vec![0.0; dim], vec![0.0; dim]);
             for (i, gradient) in (c * ROWS..).zip(out.chunks_exact_mut(dim)) {
-                gradient.iter_mut().for_each(|g| *g *= -epsilon);
+                for g in &mut *gradient {
+                    *g *= -epsilon;
+                }
                 placed.copy_coordinates(i, 0, &mut at);
                 gauge.pull_back(
                     cloud as usize,
@@ -272,13 +272,14 @@ impl Problem<'_> {
         slot: usize,
         message: &[f64],
     ) -> Result<Vec<f64>> {
-        let none = |reason, remedy| {
-            Err(Error::NoDerivative { by: "the anchors", reason, remedy })
-        };
+        let none = |reason, remedy| Err(Error::NoDerivative { by: "the anchors", reason, remedy });
         let half = self.half(term, scaling, slot)?;
         let (derivative, points) = match &half {
             Half::Lattice(_) => {
-                return none("a lattice stays where it is", "use random anchors, or a map of your own");
+                return none(
+                    "a lattice stays where it is",
+                    "use random anchors, or a map of your own",
+                );
             }
             Half::Exact(..) | Half::Given(_) | Half::Costs(_) => {
                 return none("the kernel has none", "use features of points");
@@ -301,7 +302,9 @@ impl Problem<'_> {
         let mut total = vec![0.0; count];
         Local.sum(&sums, &mut total);
         let unit = self.stage(term).map_or(1.0, |stage| stage.gauge.shrink());
-        total.iter_mut().for_each(|t| *t *= -self.options.epsilon * unit);
+        for t in &mut total {
+            *t *= -self.options.epsilon * unit;
+        }
         Ok(total)
     }
 
@@ -321,7 +324,8 @@ impl Problem<'_> {
             let mut masses = vec![0.0; f.len()];
             if let Half::Lattice(lattice) = &half {
                 let (views, dim) = (self.views(term, lattice, slot, message, true)?, lattice.dim());
-                for ((mass, f), view) in masses.iter_mut().zip(&f).zip(views.chunks_exact(dim + 2)) {
+                for ((mass, f), view) in masses.iter_mut().zip(&f).zip(views.chunks_exact(dim + 2))
+                {
                     *mass = (f + view[dim + 1]).exp();
                     // log phi = (d/4) log(1 / eps) - 2 |x - u|^2 / eps + constant
                     kernel += *mass * (2.0 * view[dim] / lattice.epsilon() - 0.25 * dim as f64);
@@ -330,7 +334,8 @@ impl Problem<'_> {
                 let partition = Partition::new(rows.rows(), CHUNKS);
                 let mut pass = LogPass::new(&*rows, partition);
                 // Where nothing else depends on epsilon, or not even the features do.
-                let derivative = half.map().and_then(|(m, points)| Some((m.derivative().ok()?, points)));
+                let derivative =
+                    half.map().and_then(|(m, points)| Some((m.derivative().ok()?, points)));
                 let (chunk, stride) = (partition.chunk(), pass.stride());
                 let mut sums = vec![0.0; partition.count()];
                 let shares = (sums.par_iter_mut(), masses.par_chunks_mut(chunk)).into_par_iter();
@@ -399,7 +404,12 @@ impl Problem<'_> {
     }
 
     /// `sum_ij P_ij (phi_i + psi_j)` of potentials on all points and marginals on the supports.
-    pub(crate) fn plan_prices(&self, term: Term, marginals: &[Vec<f64>; 2], potentials: [&[f64]; 2]) -> f64 {
+    pub(crate) fn plan_prices(
+        &self,
+        term: Term,
+        marginals: &[Vec<f64>; 2],
+        potentials: [&[f64]; 2],
+    ) -> f64 {
         (0..2)
             .map(|slot| {
                 let measure = self.measure(clouds(term)[slot]);
@@ -443,7 +453,7 @@ mod tests {
     use crate::solution::Solution;
     use crate::stage::Stage;
 
-    impl<'p> Problem<'p> {
+    impl Problem<'_> {
         /// The same coordinates, anchors and nodes for other points, weights or another epsilon.
         fn redone<'q>(
             &self,
@@ -486,13 +496,13 @@ mod tests {
     }
 
     /// Cross term and self terms with their factors in a value or a divergence.
-    const TERMS: [(Term, f64); 3] =
-        [(Term::Cross, 1.0), (Term::SelfX, -0.5), (Term::SelfY, -0.5)];
+    const TERMS: [(Term, f64); 3] = [(Term::Cross, 1.0), (Term::SelfX, -0.5), (Term::SelfY, -0.5)];
 
     fn solved(problem: &Problem<'_>, terms: &[(Term, f64)]) -> Vec<(Solution, Scaling)> {
         let mut silent = |_: &mut Progress<'_>| Next::Continue;
         let solve = |(term, _): &(Term, f64)| problem.solve(*term, Start::Flat, &mut silent);
-        let solved: Vec<(Solution, Scaling)> = terms.iter().map(solve).map(Result::unwrap).collect();
+        let solved: Vec<(Solution, Scaling)> =
+            terms.iter().map(solve).map(Result::unwrap).collect();
         assert!(solved.iter().all(|(s, _)| s.converged()));
         solved
     }
@@ -507,7 +517,10 @@ mod tests {
         fn new(dim: usize) -> Self {
             let cloud = |n: usize, scale: f64, shift: f64, seed| -> Vec<f64> {
                 let z = design::normals(Draw::Iid, n, dim, seed);
-                z.iter().enumerate().map(|(k, z)| scale * z * (1.0 + (k % dim) as f64) + shift).collect()
+                z.iter()
+                    .enumerate()
+                    .map(|(k, z)| scale * z * (1.0 + (k % dim) as f64) + shift)
+                    .collect()
             };
             let weights = |n: usize| (0..n).map(|i| 0.1 + (i * 7 % 5) as f64).collect();
             Example {
@@ -523,7 +536,8 @@ mod tests {
             points[cloud][k] += by;
             let mut weights = self.weights.iter();
             points.map(|p| {
-                Measure::weighted(Points::new(p, self.dim).unwrap(), weights.next().unwrap()).unwrap()
+                Measure::weighted(Points::new(p, self.dim).unwrap(), weights.next().unwrap())
+                    .unwrap()
             })
         }
     }
@@ -634,10 +648,8 @@ mod tests {
                 example.points.iter_mut().flatten().for_each(|x| *x *= 0.01);
             }
             let builder = Options::builder(1.0).accuracy(1e-9).tolerance(1e-12);
-            let lattice = matches!(
-                method,
-                Method::Factored(Features::Gaussian(Anchors::Lattice { .. }))
-            );
+            let lattice =
+                matches!(method, Method::Factored(Features::Gaussian(Anchors::Lattice { .. })));
             let builder = if lattice { builder } else { builder.rank(40) };
             let options = builder.method(method).build().unwrap();
             check(&format!("{dim} axes"), &example, &options, Terms::Cross, step, false);
