@@ -16,21 +16,22 @@ use crate::solution::Solution;
 /// kernel `K`, for marginals that are kept and for relaxed ones. So gradients are as good as the solve has converged:
 /// ask for a tolerance of 1e-9 or less if they should have many digits.
 ///
-/// | by | balanced | time, features of rank `r` | lattice | exact |
-/// |---|---|---|---|---|
-/// | [`points`](Gradient::points) | `-eps sum_k w_ik d log phi_k(x_i)`, exact `2 sum_j P_ij (x_i - y_j)` | `(n + m) r` | some iterations | `n m` |
-/// | [`weights`](Gradient::weights) | the potential, centred | none | none | none |
-/// | [`epsilon`](Gradient::epsilon) | `KL(P` over `a b^T)` for exact kernels | `(n + m) r` | some iterations | `n m` |
-/// | [`anchors`](Gradient::anchors) | `-eps sum_i w_ik d log phi_k(x_i)` over both clouds | `(n + m) r d` | | |
-/// | [`features`](Gradient::features) | `-eps u (Zeta^T v)^T`, as it stands | `(n + m) r` | | |
-/// | [`kernel`](Gradient::kernel) | `-eps u v^T`, as it stands | none | none | none |
+/// | by | features | exact kernel | time |
+/// |---|---|---|---|
+/// | [`points`](Gradient::points) | `-eps sum_k w_ik d log phi_k(x_i)` | `2 sum_j P_ij (x_i - y_j)` | some iterations |
+/// | [`weights`](Gradient::weights) | the potential, centred | the same | none |
+/// | [`epsilon`](Gradient::epsilon) | by the same sums | `sum_ij P_ij log(P_ij / (a_i b_j))` | some iterations |
+/// | [`anchors`](Gradient::anchors) | `-eps sum_i w_ik d log phi_k(x_i)`, both clouds | | some iterations, `d` times |
+/// | [`features`](Gradient::features) | `-eps u (Zeta^T v)^T`, as a product | | none |
+/// | [`kernel`](Gradient::kernel) | `-eps u v^T`, as a product | the same | none |
 ///
-/// with `w_ik = u_i phi_k(x_i) (Zeta^T v)_k`. The derivative by the costs is the [`Plan`](crate::Plan).
+/// with `w_ik = u_i phi_k(x_i) (Zeta^T v)_k` (formulas are for balanced problems). The derivative by the costs is the
+/// [`Plan`](crate::Plan).
 ///
-/// **What is held fixed.** Anchors, lattices, their coordinates (the gauge), calibrations and corrections are chosen from the data once;
-/// the gradient is that of the value with all of it left where it is. Of the exact kernel the gauge drops out. Anchors
-/// of your own are [`Gaussian::with_anchors`](crate::features::Gaussian::with_anchors) and
-/// [`Features::Map`](crate::Features::Map).
+/// **What is held fixed.** Anchors, lattices and their coordinates (the gauge) are chosen from the data once, and so are
+/// factors that correct values; the gradient is that of the value with all of it left where it is. Of exact kernels
+/// coordinates drop out, and for lattices the difference is below what their error bound stands for. Anchors of your
+/// own are those of [`Gaussian::with_anchors`](crate::features::Gaussian::with_anchors).
 ///
 /// **Which value.** Of balanced problems `value = value_kl - eps (H(a) + H(b))`, so only derivatives by weights and by
 /// epsilon differ: [`Gradient::of_value`] changes these. Of unbalanced problems only `value_kl` is the least of
@@ -199,10 +200,9 @@ impl<'g> Gradient<'g> {
         Ok(sum)
     }
 
-    /// By epsilon, with anchors, nodes and their weights (`q` of the paper's features, densities) as they are. Costs do not
-    /// depend on epsilon where they are squared distances or a matrix. Where features define the cost as
-    /// `-eps log phi(x).psi(y)`, and they depend on epsilon only as their
-    /// [`Derivative::log_epsilon`](crate::features::Derivative::log_epsilon) says.
+    /// By epsilon, all else fixed: costs, and for features of the squared Euclidean cost their anchors, with `q` or
+    /// densities. Features that define a cost of their own, `-eps log phi(x).psi(y)`, depend on epsilon as
+    /// [`Derivative::log_epsilon`](crate::features::Derivative::log_epsilon) says, and by default not at all.
     pub fn epsilon(&self) -> Result<f64> {
         let mut sum = 0.0;
         for part in &self.terms {
@@ -227,11 +227,13 @@ impl<'g> Gradient<'g> {
         Ok(sum)
     }
 
-    /// By the anchors of the features, row by row: those of the map that serves both clouds, in its coordinates. For
-    /// [`Gaussian`](crate::features::Gaussian) and [`ArcCosine`](crate::features::ArcCosine) these are those of the
-    /// points, and the anchors are what their `anchors()` are; in a gauge they are its coordinates, in the user's units. For maps of your own,
-    /// by their [parameters](crate::features::Derivative::parameters). Anchors that were drawn around midpoints keep
-    /// their densities.
+    /// By the anchors of the map that serves both clouds, row by row, or by the
+    /// [parameters](crate::features::Derivative::parameters) of a map of your own, through the features of both.
+    ///
+    /// Anchors are in the coordinates of the points, as [`Gaussian::anchors`](crate::features::Gaussian::anchors) and
+    /// [`ArcCosine::anchors`](crate::features::ArcCosine::anchors) give them; those that were drawn in a gauge are in
+    /// its coordinates, in the user's units. Anchors of the paper come with the factor of their `q`, those around
+    /// midpoints keep their densities.
     pub fn anchors(&self) -> Result<Vec<f64>> {
         if !self.problem.has_one_map() {
             return Err(Error::NoDerivative {
@@ -260,8 +262,8 @@ impl<'g> Gradient<'g> {
         Ok(sum)
     }
 
-    /// By the matrix of features of a cloud: `-eps u (Zeta^T v)^T` for the first of a value, and one such product more for
-    /// divergences. Never stored: see [`LowRank`]. Features are those in the coordinates of the term.
+    /// By the matrix of features of a cloud: `-eps u (Zeta^T v)^T` for the first, and one such product more for
+    /// divergences, never stored. Of explicit features, and of those of any map; in a gauge those of its coordinates.
     pub fn features(&self, cloud: Cloud) -> Result<LowRank> {
         let rank = self.rank()?;
         let mut products = Vec::new();

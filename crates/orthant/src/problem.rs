@@ -703,7 +703,8 @@ impl<'p> Problem<'p> {
         let constant = self.constant(term);
         let sums = [&outcome.x.sums[..], &outcome.y.sums];
         let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
-        let scaling = Scaling::new(&outcome, shifts[0] + shifts[1] - kernel.shift, kernel.lattice);
+        let level = shifts[0] + shifts[1] - kernel.shift;
+        let scaling = Scaling::new(&outcome, level, kernel.lattice, kernel.messages);
         // Of the marginals that the plan has.
         let transport_cost =
             transport_cost.map(|cost| mass * (cost + self.moved(term, sums) + constant));
@@ -859,18 +860,31 @@ impl<'p> Problem<'p> {
     fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
         let side = |cloud| Stored::<T>::new(self.features(task.term, cloud, Part::Support));
         let goal = self.goal(task);
+        let mut messages = Vec::new();
         let (outcome, mut moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self()
         {
             let mut kernel = FactoredSelf::new(side(task.x));
             let outcome = task.solve_self(&mut kernel, goal, observer)?;
+            messages.push(kernel.message().to_vec());
             let builds = SelfKernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         } else {
             let mut kernel = Factored::new(side(task.x), side(task.y));
             let outcome = task.solve(&mut kernel, goal, observer)?;
+            if task.run.algorithm != Algorithm::Accelerated {
+                let (z, y) = kernel.messages();
+                messages = vec![y.to_vec(), z.to_vec()];
+            }
             let builds = Kernel::builds(&kernel);
             (outcome, Box::new(kernel), builds)
         };
+        // Of the plan of mass 1, as the potentials: those of both clouds, or the first.
+        let excess = match (task.is_self(), &task.unbalanced) {
+            (true, _) => 0.5 * outcome.x.log_mass,
+            (false, Some(_)) => outcome.x.log_mass,
+            (false, None) => 0.0,
+        };
+        messages.iter_mut().take(1).flatten().for_each(|z| *z -= excess);
         // Of the plan of mass 1, as everything else.
         let mass = task.mass(&outcome);
         let transport_cost = if let Ground::Maps { frame: Some(frame), .. } = &self.ground {
@@ -905,7 +919,9 @@ impl<'p> Problem<'p> {
             // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
             shift = found.corrected;
             let potentials = outcome.f.iter_mut().chain(&mut outcome.g);
-            potentials.chain(outside.iter_mut().flatten()).for_each(|f| *f += 0.5 * shift);
+            let messages = messages.iter_mut().flatten();
+            let all = potentials.chain(outside.iter_mut().flatten()).chain(messages);
+            all.for_each(|f| *f += 0.5 * shift);
             *found = Bounds { low: found.low - shift, high: found.high - shift, corrected: 0.0 };
         }
         let bound = match self.stage(task.term) {
@@ -918,7 +934,7 @@ impl<'p> Problem<'p> {
         };
         let rank = self.rank(task.term);
         let distance = Distance { bound, bounds, rounding: T::ROUNDING };
-        let kernel = Seen { shift, pairs, ..Seen::default() };
+        let kernel = Seen { shift, pairs, messages, ..Seen::default() };
         Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, kernel })
     }
 
@@ -1393,6 +1409,8 @@ struct Seen {
     worth: Option<Vec<f64>>,
     /// Pairs of the plan, if any were drawn.
     pairs: Pairs,
+    /// What the clouds last sent over stored features.
+    messages: Vec<Vec<f64>>,
 }
 
 /// The plan `exp(level) u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of
@@ -1406,13 +1424,20 @@ pub(crate) struct Scaling {
     lattice: Option<Lattice>,
     /// Its nodes one by one, if they are not all of a box.
     listed: Option<Affine>,
+    /// What the first cloud and the second send over their features, if that is known; of one with itself, one.
+    messages: Vec<Vec<f64>>,
 }
 
 impl Scaling {
-    fn new(outcome: &Outcome, level: f64, lattice: Option<Lattice>) -> Self {
+    fn new(
+        outcome: &Outcome,
+        level: f64,
+        lattice: Option<Lattice>,
+        messages: Vec<Vec<f64>>,
+    ) -> Self {
         let (f, g) = (outcome.f.clone(), outcome.g.clone());
         let listed = lattice.as_ref().filter(|l| l.kept().is_some()).map(lattice_map);
-        Scaling { f, g, level, lattice, listed }
+        Scaling { f, g, level, lattice, listed, messages }
     }
 }
 

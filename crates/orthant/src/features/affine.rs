@@ -151,7 +151,7 @@ impl Derivative for Affine {
     ) {
         let rows = weights.chunks_exact(stride).zip(out.chunks_exact_mut(self.dim()));
         for (i, (w, out)) in rows.enumerate() {
-            let total = 2.0 * self.square * w.iter().sum::<f64>();
+            let total = 2.0 * self.square * simd::sum(w);
             self.frame.copy_coordinates(points, first + i, 0, out);
             for (c, x) in out.iter_mut().enumerate() {
                 *x = (total * *x + simd::dot(w, self.row(c))) * self.frame.shrink();
@@ -170,7 +170,7 @@ impl Derivative for Affine {
         let mut sum = 0.0;
         for (i, w) in weights.chunks_exact(stride).enumerate() {
             self.frame.copy_coordinates(points, first + i, 0, &mut x);
-            let total: f64 = w.iter().sum();
+            let total = simd::sum(w);
             let square = self.square * x.iter().map(|x| x * x).sum::<f64>();
             let linear: f64 =
                 x.iter().enumerate().map(|(c, x)| x * simd::dot(w, self.row(c))).sum();
