@@ -414,8 +414,10 @@ pub(crate) enum Suite {
     /// The lattice: its iteration against stored features, growth of the time to ten million points
     Lattice,
     /// Errors of features against the exact kernel, at the ranks of the README; the race to a certified 1e-3 against
-    /// the method of the paper; what certificates cost
+    /// the method of the paper
     Accuracy,
+    /// What certificates add to the time of a solve
+    Certificates,
     /// Pairs of a plan: features, a lattice, the exact kernel
     Pairs,
     /// Peak memory of a solve against its feature matrices

@@ -58,6 +58,9 @@ pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
         if wants(Suite::Accuracy) {
             accuracy::run(arguments.quick)?;
         }
+        if wants(Suite::Certificates) {
+            accuracy::certificates(arguments.quick)?;
+        }
         if wants(Suite::Pairs) {
             pairs(arguments.quick)?;
         }

@@ -43,8 +43,7 @@ use crate::features::SquaredEuclidean;
 use crate::frame::Frame;
 use crate::kernel::{LogPass, LogRows, Partition, Target};
 use crate::measure::Points;
-use crate::mixture::{log_kernel, partners, stratified};
-use crate::simd;
+use crate::mixture::{Conditional, log_kernel, partners, stratified};
 use crate::stage::Pairs;
 
 /// One of the clouds of a plan.
@@ -113,6 +112,8 @@ const SIGMAS: f64 = 3.0;
 const PAIRS: [usize; 2] = [2048, 8];
 /// Points whose exact sums are taken, at least and at most, in both clouds together.
 const POINTS: [usize; 2] = [512, 8192];
+/// Chunks of a cloud at most.
+const CHUNKS: usize = 64;
 /// Part of the samples that are kept for the points that are farthest out: few, and worst.
 const OUT: usize = 4;
 
@@ -223,13 +224,14 @@ impl Strata {
 
 impl Claim<'_> {
     /// The bounds, or nothing if the samples show a pair that the features do not know at all; and pairs of the plan.
-    pub(crate) fn bounds(&self) -> (Option<Bounds>, Pairs) {
+    /// `columns` are the points of the second cloud given a feature.
+    pub(crate) fn bounds(&self, columns: &mut dyn Conditional) -> (Option<Bounds>, Pairs) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let rank = self.x.features.rank();
         // What exact sums cost grows with the axes; they should take a part of the time of the solve.
         let [least, most] = POINTS;
         let points = (160 * rank / (125 + 17 * self.frame.dim())).clamp(least, most) / 2;
-        let ([upper, plain], pairs) = self.ratios(rank, &mut rng);
+        let ([upper, plain], pairs) = self.ratios(rank, columns, &mut rng);
         let columns = self.exact_sums(&self.x, &self.y, points, &mut rng);
         let rows = self.exact_sums(&self.y, &self.x, points, &mut rng);
         let low = -plain.most().min(columns.mean.most()).min(rows.mean.most());
@@ -248,7 +250,12 @@ impl Claim<'_> {
     }
 
     /// Means of `d` and of `exp(-d)`, the latter as its logarithm, over pairs of the plan.
-    fn ratios(&self, rank: usize, rng: &mut ChaCha8Rng) -> ([Mean; 2], Pairs) {
+    fn ratios(
+        &self,
+        rank: usize,
+        columns: &mut dyn Conditional,
+        rng: &mut ChaCha8Rng,
+    ) -> ([Mean; 2], Pairs) {
         let [least, each] = PAIRS;
         // Fewer than points, so that they take a part of the time of the solve.
         let most = 2 * (self.x.weights.len() + self.y.weights.len()) / 5;
@@ -262,7 +269,7 @@ impl Claim<'_> {
         };
         let split = far.len();
         let features = [self.x.features, self.y.features];
-        let pairs = partners(features, self.y.potential, [far, rest].concat(), rng);
+        let pairs = partners(self.x.features, columns, [far, rest].concat(), rng);
         let mut logs = log_kernel(features, &pairs);
         let dim = self.frame.dim();
         logs.par_iter_mut().zip(&pairs).with_min_len(1024).for_each(|(log, [i, j])| {
@@ -307,12 +314,12 @@ impl Claim<'_> {
             chosen.extend(stratified(&strata.rest, &to.weights, count - split, rng));
         }
         let points = to.points.select(&chosen);
-        let exact = SquaredEuclidean::new(self.frame, self.epsilon, points, &from.points);
-        let mut potential = vec![f64::NEG_INFINITY; simd::padded(exact.rank())];
-        potential[..from.potential.len()].copy_from_slice(from.potential);
+        // Few columns, which stay in the caches.
+        let exact =
+            SquaredEuclidean::new(self.frame, self.epsilon, from.points.borrowed(), &points);
         let mut sums = vec![0.0; chosen.len()];
-        let partition = Partition::of_few(chosen.len(), 8);
-        LogPass::new(&exact, partition).row_sums(&exact, &potential, &mut sums);
+        let partition = Partition::new(from.points.len(), CHUNKS);
+        LogPass::new(&exact, partition).column_sums(&exact, from.potential, &mut sums);
         for (sum, j) in sums.iter_mut().zip(&chosen) {
             *sum = bent(*sum - to.sums[*j], to.slack);
         }

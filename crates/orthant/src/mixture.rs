@@ -322,20 +322,19 @@ pub(crate) fn row(source: &dyn LogRows, i: usize, out: &mut [f64], scratch: &mut
     out[source.rank()..].fill(f64::NEG_INFINITY);
 }
 
-/// Partners for given rows of a factored plan; `g` is `log v`.
+/// Partners for given rows of a factored plan.
 pub(crate) fn partners(
-    [x, y]: [&dyn LogRows; 2],
-    g: &[f64],
+    x: &dyn LogRows,
+    half: &mut dyn Conditional,
     rows: Vec<usize>,
     rng: &mut ChaCha8Rng,
 ) -> Vec<[usize; 2]> {
     let mut uniform = || -> f64 { Open01.sample(rng) };
     let draws: Vec<[f64; 2]> = rows.iter().map(|_| [uniform(), uniform()]).collect();
-    let mut half = Listed::new(y, g);
     let mut z = half.message();
     z.resize(simd::padded(z.len()), f64::NEG_INFINITY);
     let features = along_rows(x, &z, &rows, |draw| draws[draw][0]);
-    let columns = points(&mut half, &features, |draw| draws[draw][1]);
+    let columns = points(half, &features, |draw| draws[draw][1]);
     rows.into_iter().zip(columns).map(|(i, j)| [i, j]).collect()
 }
 
@@ -397,7 +396,8 @@ mod tests {
                 .collect();
             let total: f64 = plan.iter().sum();
             let mut found = vec![0.0; m];
-            for [row, j] in partners(features, &g, vec![i; count], &mut rng) {
+            let mut half = Listed::new(&zeta, &g);
+            for [row, j] in partners(&xi, &mut half, vec![i; count], &mut rng) {
                 assert_eq!(row, i);
                 found[j] += 1.0;
             }

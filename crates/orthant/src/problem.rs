@@ -21,10 +21,11 @@ use crate::gauge::Gauge;
 use crate::kernel::{
     Builds, Cells, CostMatrix, CostRows, Exact, ExactSelf, ExactSide, Factored, FactoredSelf,
     Factors, FeatureCost, Kernel, LogPass, LogRows, Moments, Partition, PlanSide, Recomputed,
-    SelfKernel, Separable, Side, Stored, log_sum,
+    SelfKernel, Separable, Side, Stored, StoredPlan, log_sum,
 };
 use crate::landmarks;
 use crate::measure::{Measure, Points};
+use crate::mixture::Conditional;
 use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
 use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
@@ -861,7 +862,7 @@ impl<'p> Problem<'p> {
         let side = |cloud| Stored::<T>::new(self.features(task.term, cloud, Part::Support));
         let goal = self.goal(task);
         let mut messages = Vec::new();
-        let (outcome, mut moments, builds): (Outcome, Box<dyn Moments + '_>, _) = if task.is_self()
+        let (outcome, mut plan, builds): (Outcome, Box<dyn StoredPlan + '_>, _) = if task.is_self()
         {
             let mut kernel = FactoredSelf::new(side(task.x));
             let outcome = task.solve_self(&mut kernel, goal, observer)?;
@@ -889,7 +890,7 @@ impl<'p> Problem<'p> {
         let mass = task.mass(&outcome);
         let transport_cost = if let Ground::Maps { frame: Some(frame), .. } = &self.ground {
             let (x, y) = (self.points(task.x, Part::Support), self.points(task.y, Part::Support));
-            let squared = moments.squared_distance(
+            let squared = plan.squared_distance(
                 frame.dim(),
                 &|i, out| frame.copy_coordinates(&x, i, 0, out),
                 &|j, out| frame.copy_coordinates(&y, j, 0, out),
@@ -898,21 +899,21 @@ impl<'p> Problem<'p> {
         } else if let Some(stage) = self.stage(task.term) {
             let points = |cloud| stage.points(cloud, Part::Support);
             let (x, y) = (points(task.x), points(task.y));
-            let squared = moments.squared_distance(
+            let squared = plan.squared_distance(
                 x.dim(),
                 &|i, out| x.copy_coordinates(i, 0, out),
                 &|j, out| y.copy_coordinates(j, 0, out),
             );
             Some(stage.gauge.to_user(squared / mass))
         } else {
-            drop(moments);
             self.cost_over_pairs(task, &outcome)
         };
         let (mut bounds, pairs) = if self.options.certify || self.is_centred() {
-            self.certify(task, &outcome)?
+            self.certify(task, &outcome, plan.second())?
         } else {
             (None, Pairs::default())
         };
+        drop(plan);
         let mut outside = self.extended(task, &outcome);
         let (mut outcome, mut shift) = (outcome, 0.0);
         if let (Some(found), true) = (&mut bounds, self.is_centred()) {
@@ -939,7 +940,12 @@ impl<'p> Problem<'p> {
     }
 
     /// Bounds on the distance from the exact kernel, for features of one, and the pairs of the plan that they are from.
-    fn certify(&self, task: &Task, outcome: &Outcome) -> Result<(Option<Bounds>, Pairs)> {
+    fn certify(
+        &self,
+        task: &Task,
+        outcome: &Outcome,
+        columns: &mut dyn Conditional,
+    ) -> Result<(Option<Bounds>, Pairs)> {
         let clouds = [task.x, task.y];
         let (frame, epsilon, points) = match (&self.ground, self.stage(task.term)) {
             (_, Some(stage)) => {
@@ -963,7 +969,7 @@ impl<'p> Problem<'p> {
             rows: &outcome.x.sums,
             seed: self.options.seed,
         };
-        Ok(claim.bounds())
+        Ok(claim.bounds(columns))
     }
 
     /// The weights of the two supports of a task.

@@ -1,7 +1,11 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
-use super::{Builds, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Target, log_sum};
+use super::{
+    Builds, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Stored, Target, log_sum,
+};
 use crate::error::{Cloud, Error, Result};
+use crate::mixture::Conditional;
+use crate::simd::Float;
 
 /// Two sides that exchange messages of `r` numbers.
 pub(crate) struct Factored<S> {
@@ -290,6 +294,24 @@ pub(crate) trait Moments {
     /// In linear time: under feature `k` the points `x` and `y` are independent, so the mean squared
     /// distance is the squared distance of two means plus two variances.
     fn squared_distance(&mut self, dim: usize, x: &Coordinates<'_>, y: &Coordinates<'_>) -> f64;
+}
+
+/// A plan of stored features.
+pub(crate) trait StoredPlan: Moments {
+    /// The points of the second cloud, given a feature.
+    fn second(&mut self) -> &mut dyn Conditional;
+}
+
+impl<T: Float> StoredPlan for Factored<Stored<'_, T>> {
+    fn second(&mut self) -> &mut dyn Conditional {
+        &mut self.y
+    }
+}
+
+impl<T: Float> StoredPlan for FactoredSelf<Stored<'_, T>> {
+    fn second(&mut self) -> &mut dyn Conditional {
+        &mut self.side
+    }
 }
 
 /// Moments of a side under each feature.

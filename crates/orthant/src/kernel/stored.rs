@@ -31,6 +31,7 @@ use super::{
     Side, Target, log_sum,
 };
 use crate::error::{Cloud, Error, Result};
+use crate::mixture::{Conditional, Open, ROUNDS, Waiting};
 use crate::simd::{self, Aligned, Float};
 
 /// Stored features of one cloud. See the [module](self).
@@ -293,9 +294,89 @@ impl<'a, T: Float> Stored<'a, T> {
         Error::Breakdown { iteration: 0, row: row + 1, value, remedy: T::REMEDY, cloud: Cloud::X }
     }
 
+    /// [`Side::exchange`], which never fails.
+    fn exchange_sums(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) {
+        self.load(z);
+        self.take_logs();
+        // Factors of sum 1, whatever the mass of the plan.
+        let level = log_sum(self.factors.iter().copied());
+        let (stride, chunk, w) = (self.pass.stride(), self.partition.chunk(), &self.w[..]);
+        (
+            self.features.par_chunks(chunk * stride),
+            self.factors.par_chunks(chunk),
+            self.scale.par_chunks(chunk),
+            out.par_chunks_mut(chunk),
+            self.block.par_chunks_mut(stride),
+            self.sums.par_chunks_mut(stride),
+        )
+            .into_par_iter()
+            .with_max_len(1)
+            .for_each(|(features, factors, scale, out, block, sums)| {
+                sums.fill(0.0);
+                for (((features, factors), scale), out) in features
+                    .chunks(BLOCK * stride)
+                    .zip(factors.chunks(BLOCK))
+                    .zip(scale.chunks(BLOCK))
+                    .zip(out.chunks_mut(BLOCK))
+                {
+                    block.fill(T::ZERO);
+                    let top = factors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    simd::fused_block(features, w, block, |i, s| {
+                        out[i] = scale[i] + s.ln();
+                        T::from_f64((factors[i] - top).exp())
+                    });
+                    simd::accumulate(block, (top - level).exp(), sums);
+                }
+            });
+        self.send(y);
+        for y in y {
+            *y += level;
+        }
+    }
+
     /// `A`, row-major.
     pub(crate) fn features(&self) -> &[T] {
         &self.features
+    }
+}
+
+/// Of the points by their factors as they are, with features as precise as they are stored.
+impl<T: Float> Conditional for Stored<'_, T> {
+    fn message(&mut self) -> Vec<f64> {
+        let z = self.reference[..self.source.rank()].to_vec();
+        let (mut out, mut y) = (vec![0.0; self.scale.len()], z.clone());
+        self.exchange_sums(&z, &mut out, &mut y);
+        y
+    }
+
+    fn chunk_sums(&self) -> (&[f64], usize) {
+        (&self.sums, self.pass.stride())
+    }
+
+    fn find(&mut self, waiting: &mut [Vec<Waiting>]) {
+        self.take_logs();
+        let level = log_sum(self.factors.iter().copied());
+        let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
+        (self.features.par_chunks(chunk * stride), self.factors.par_chunks(chunk), waiting)
+            .into_par_iter()
+            .enumerate()
+            .with_max_len(1)
+            .for_each(|(c, (features, factors, waiting))| {
+                let mut open = Open::all(waiting);
+                for _ in 0..ROUNDS {
+                    for (j, (row, log)) in features.chunks_exact(stride).zip(factors).enumerate() {
+                        let factor = (log - level).exp();
+                        for open in &mut open {
+                            let mass = factor * row[open.feature].to_f64();
+                            open.add(mass, c * chunk + j, waiting);
+                        }
+                        open.retain(|open| !open.is_done());
+                    }
+                    for open in &mut open {
+                        open.restart(waiting);
+                    }
+                }
+            });
     }
 }
 
@@ -383,42 +464,7 @@ impl<T: Float> Side for Stored<'_, T> {
     }
 
     fn exchange(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) -> Result<()> {
-        self.load(z);
-        self.take_logs();
-        // Factors of sum 1, whatever the mass of the plan.
-        let level = log_sum(self.factors.iter().copied());
-        let (stride, chunk, w) = (self.pass.stride(), self.partition.chunk(), &self.w[..]);
-        (
-            self.features.par_chunks(chunk * stride),
-            self.factors.par_chunks(chunk),
-            self.scale.par_chunks(chunk),
-            out.par_chunks_mut(chunk),
-            self.block.par_chunks_mut(stride),
-            self.sums.par_chunks_mut(stride),
-        )
-            .into_par_iter()
-            .with_max_len(1)
-            .for_each(|(features, factors, scale, out, block, sums)| {
-                sums.fill(0.0);
-                for (((features, factors), scale), out) in features
-                    .chunks(BLOCK * stride)
-                    .zip(factors.chunks(BLOCK))
-                    .zip(scale.chunks(BLOCK))
-                    .zip(out.chunks_mut(BLOCK))
-                {
-                    block.fill(T::ZERO);
-                    let top = factors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                    simd::fused_block(features, w, block, |i, s| {
-                        out[i] = scale[i] + s.ln();
-                        T::from_f64((factors[i] - top).exp())
-                    });
-                    simd::accumulate(block, (top - level).exp(), sums);
-                }
-            });
-        self.send(y);
-        for y in y {
-            *y += level;
-        }
+        self.exchange_sums(z, out, y);
         Ok(())
     }
 
