@@ -367,6 +367,17 @@ pub enum Error {
     )]
     SignedPlan,
 
+    /// A derivative that does not exist, or that nobody offers.
+    #[error("there is no derivative by {by}: {reason}; {remedy}")]
+    NoDerivative {
+        /// What should be differentiated by.
+        by: &'static str,
+        /// Why there is none.
+        reason: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+
     /// A product with the kernel was not positive.
     #[error(
         "iteration {iteration}: the kernel product of point {row} of the {cloud} cloud is {}, not a positive \

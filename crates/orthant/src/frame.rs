@@ -92,6 +92,16 @@ impl Frame {
         self.radius
     }
 
+    /// Units of the frame in one of the user's.
+    pub(crate) fn shrink(&self) -> f64 {
+        self.shrink
+    }
+
+    /// Where its origin is.
+    pub(crate) fn centre(&self) -> &[f64] {
+        &self.centre
+    }
+
     /// Coordinate `k` of point `i` in this frame.
     pub(crate) fn coordinate(&self, points: &Points<'_>, i: usize, k: usize) -> f64 {
         (points.coordinate(i, k) - self.centre[k]) * self.shrink

@@ -267,6 +267,59 @@ impl Gauge {
         Ok(placed)
     }
 
+    /// The gradient of a value by a point of a cloud (0 or 1), in the user's units and coordinates. `gradient` is that
+    /// in these coordinates `placed`, and the value has the offset of the point too, `mass` times.
+    ///
+    /// ```text
+    /// d p / d x = 2 s - 2 A^T s' + 2 D
+    /// ```
+    pub(crate) fn pull_back(
+        &self,
+        cloud: usize,
+        (points, i): (&Points<'_>, usize),
+        placed: &[f64],
+        mass: f64,
+        gradient: &mut [f64],
+        scratch: &mut [f64],
+    ) {
+        let sign = if cloud == 0 { 2.0 } else { -2.0 };
+        let moved = gradient.iter_mut().zip(placed);
+        match &self.charts[cloud].linear {
+            Linear::Identity => {}
+            Linear::Diagonal(stretch) => {
+                self.centred_point(cloud, points, i, scratch);
+                for (((g, x), a), s) in moved.zip(stretch).zip(scratch) {
+                    *g = a * (*g - 2.0 * mass * x) + 2.0 * mass * *s;
+                }
+            }
+            Linear::Full(matrix) => {
+                moved.for_each(|(g, x)| *g -= 2.0 * mass * x);
+                self.centred_point(cloud, points, i, scratch);
+                for s in &mut *scratch {
+                    *s *= 2.0 * mass;
+                }
+                for (row, g) in matrix.chunks_exact(self.dim()).zip(&*gradient) {
+                    scratch.iter_mut().zip(row).for_each(|(s, a)| *s += a * g);
+                }
+                gradient.copy_from_slice(scratch);
+            }
+        }
+        for (g, d) in gradient.iter_mut().zip(&self.shift) {
+            *g = (*g + sign * mass * d) / self.shrink;
+        }
+    }
+
+    /// The same coordinates for another epsilon.
+    #[cfg(test)]
+    pub(crate) fn at(&self, ratio: f64) -> Self {
+        Gauge { epsilon: ratio * self.epsilon, ..self.clone() }
+    }
+
+    /// Units of these coordinates in one of the user's.
+    pub(crate) fn shrink(&self) -> f64 {
+        self.shrink
+    }
+
     /// Checks that exponents of the kernel between these points keep enough digits.
     pub(crate) fn check_radius<'p>(
         &self,

@@ -228,6 +228,36 @@ impl LogPass {
         });
     }
 
+    /// Calls `each` with the masses `exp(f_i + L_ik + z_k)` of groups of rows, `z` padded, in parallel over the chunks.
+    /// It gets the chunk's share of whatever is cut along with the rows, their numbers (in the chunk), and the number
+    /// of the first of them (in the source).
+    pub(crate) fn masses<S: Send>(
+        &mut self,
+        source: &dyn LogRows,
+        f: &[f64],
+        z: &[f64],
+        shares: impl IndexedParallelIterator<Item = S>,
+        each: impl Fn(&mut S, Range<usize>, usize, &[f64]) + Sync,
+    ) {
+        let stride = self.stride;
+        self.run(source, shares, |share, rows, logs, chunk| {
+            let first = chunk.first + rows.start;
+            for (row, f) in logs.chunks_exact_mut(stride).zip(&f[first..]) {
+                let top = simd::max_sum(row, z);
+                if top > f64::NEG_INFINITY {
+                    simd::exp_slice(row, z, top);
+                    let factor = (f + top).exp();
+                    for p in &mut *row {
+                        *p *= factor;
+                    }
+                } else {
+                    row.fill(0.0);
+                }
+            }
+            each(share, rows, first, logs);
+        });
+    }
+
     /// `out_i = log sum_k exp(L_ik + z_k)`; `z` padded.
     pub(crate) fn row_sums(&mut self, source: &dyn LogRows, z: &[f64], out: &mut [f64]) {
         let stride = self.stride;
