@@ -7,6 +7,7 @@ mod data;
 mod demo;
 mod failure;
 mod input;
+mod map;
 mod memory;
 mod output;
 mod progress;
@@ -37,6 +38,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Rot(arguments) => solve::rot(&arguments),
         Command::Divergence(arguments) => solve::divergence(&arguments),
+        Command::Map(arguments) => map::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions { shell } => {

@@ -1,5 +1,7 @@
 //! A point cloud as it comes out of a file.
 
+use crate::number::Field;
+
 /// Coordinates, point after point: the coordinates of one point are next to each other.
 ///
 /// Files of 32-bit floats stay so; everything else becomes 64-bit floats.
@@ -26,6 +28,28 @@ impl Values {
     }
 }
 
+/// A column that is no coordinate, as text: a cell a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Other {
+    /// Its name, if the file names it.
+    pub name: Option<String>,
+    /// Where it stands in the file, from 0.
+    pub position: usize,
+    /// Its cells; numbers are such that reading them again gives the same numbers.
+    pub cells: Vec<String>,
+}
+
+impl Other {
+    /// The numbers of the column, if all its cells are finite numbers.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        let number = |cell: &String| match Field::parse(cell.as_bytes()) {
+            Field::Number(x) if x.is_finite() => Some(x),
+            _ => None,
+        };
+        self.cells.iter().map(number).collect()
+    }
+}
+
 /// A point cloud: finite coordinates, at least one point and at least one dimension.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -38,6 +62,10 @@ pub struct Cloud {
     pub weights: Option<Vec<f64>>,
     /// The names of the coordinate columns, if the file names them.
     pub columns: Option<Vec<String>>,
+    /// Where the coordinates stand in the file, from 0.
+    pub positions: Vec<usize>,
+    /// The other columns that were asked for, in the order of the file or of the question.
+    pub others: Vec<Other>,
     /// The number of rows skipped because of a missing value.
     pub dropped: usize,
 }

@@ -10,6 +10,20 @@ pub enum Missing {
     Drop,
 }
 
+/// Which columns that are neither coordinates nor weights come along, as text.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum Others {
+    /// None.
+    #[default]
+    None,
+    /// All that are not coordinates, with whatever they hold; also the weights. Of Parquet and PLY files those that
+    /// hold numbers, text or truth values.
+    All,
+    /// These, by name or position. They are no coordinates unless [`ReadOptions::columns`] says so, which is an
+    /// error, and missing values in them count.
+    These(Vec<String>),
+}
+
 /// Which columns to read, and how.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -23,4 +37,8 @@ pub struct ReadOptions {
     pub weights: Option<String>,
     /// What to do with missing values.
     pub missing: Missing,
+    /// Other columns to deliver.
+    pub others: Others,
+    /// Columns that are no coordinates where these are not named, if they are there at all.
+    pub skip: Vec<String>,
 }

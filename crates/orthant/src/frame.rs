@@ -153,6 +153,23 @@ impl Frame {
     }
 }
 
+/// Checks that exponents of the kernel at some points keep enough digits; epsilon in the units of the frame.
+pub(crate) fn check_reach(
+    frame: &Frame,
+    points: &Points<'_>,
+    places: impl Iterator<Item = usize>,
+    epsilon: f64,
+) -> Result<()> {
+    for i in places {
+        let square = |k| frame.coordinate(points, i, k).powi(2);
+        let ratio = (0..frame.dim()).map(square).sum::<f64>() / epsilon;
+        if ratio.is_nan() || ratio > LARGEST_EXPONENT {
+            return Err(Error::FarPoint { point: i + 1, ratio });
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn same_dimension(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<()> {
     if mu.dim() == nu.dim() { Ok(()) } else { Err(Error::Dimensions { x: mu.dim(), y: nu.dim() }) }
 }

@@ -17,7 +17,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::frame::{self, LARGEST_EXPONENT, WIDEST};
+use crate::frame::{self, Frame, LARGEST_EXPONENT, WIDEST};
 use crate::kernel::{Local, Partition, Reduce};
 use crate::linalg;
 use crate::measure::{Measure, Points, Support};
@@ -71,6 +71,8 @@ pub(crate) struct Placed {
 const MOST_AXES: usize = 128;
 /// Added to variances, in units of epsilon: what is flatter than this needs no stretching.
 const RIDGE: f64 = 1e-3;
+/// Coordinates whose squares are finite, stretched or not.
+const FARTHEST: f64 = 1e140;
 /// Bounds of the stretching of an axis.
 const STRETCH: f64 = 1e6;
 
@@ -248,6 +250,21 @@ impl Gauge {
         }
         let points = Points::new(values, dim).expect("finite coordinates stay finite");
         Placed { points, offsets: (!plain).then_some(offsets) }
+    }
+
+    /// Further points of a cloud in these coordinates, if they are not too far away.
+    pub(crate) fn place_new(&self, cloud: usize, points: &Points<'_>) -> Result<Placed> {
+        let mut s = vec![0.0; self.dim()];
+        for i in 0..points.len() {
+            self.centred_point(cloud, points, i, &mut s);
+            if s.iter().any(|s| s.is_nan() || s.abs() > FARTHEST) {
+                return Err(Error::FarPoint { point: i + 1, ratio: f64::INFINITY });
+            }
+        }
+        let placed = self.place(cloud, points);
+        let (unit, all) = (Frame::unit(self.dim()), 0..points.len());
+        frame::check_reach(&unit, &placed.points, all, self.epsilon)?;
+        Ok(placed)
     }
 
     /// Checks that exponents of the kernel between these points keep enough digits.

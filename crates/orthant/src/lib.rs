@@ -102,7 +102,7 @@ pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
 pub use options::{
     Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
 };
-pub use plan::{DENSE_LIMIT, Plan};
+pub use plan::{DENSE_LIMIT, MOST_LABELS, Plan, Vote};
 pub use rot::{Solver, divergence, plan, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};

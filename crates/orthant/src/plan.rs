@@ -1,5 +1,9 @@
 //! The coupling of two clouds, never stored.
 
+mod maps;
+
+pub use maps::{MOST_LABELS, Vote};
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
@@ -24,6 +28,8 @@ use crate::solution::Solution;
 /// | a row, a column | `m r`, `n r` | `m`, `n` | `m`, `n` |
 /// | marginals | `(n + m) r` | like an iteration | `n m` |
 /// | `s` samples | `(n + m) r + s log s` | like some iterations, `+ s log s` | `n m`, and `m` a row that is drawn |
+/// | means, maps, votes: a column | `(n + m) r` | like some iterations | `n m` |
+/// | all partners | `n m r` | `n m` | `n m` |
 pub struct Plan<'p> {
     problem: Problem<'p>,
     scaling: Scaling,

@@ -1,7 +1,10 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
+mod maps;
 mod pairs;
 mod polish;
+
+pub(crate) use maps::At;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -703,7 +706,7 @@ impl<'p> Problem<'p> {
         let constant = self.constant(term);
         let sums = [&outcome.x.sums[..], &outcome.y.sums];
         let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
-        let scaling = Scaling::new(&outcome, shifts[0] + shifts[1] - kernel.shift, kernel.lattice);
+        let scaling = Scaling::new(&outcome, shifts, kernel.shift, kernel.lattice);
         // Of the marginals that the plan has.
         let transport_cost =
             transport_cost.map(|cost| mass * (cost + self.moved(term, sums) + constant));
@@ -1408,16 +1411,21 @@ pub(crate) struct Scaling {
     pub(crate) g: Vec<f64>,
     /// Where marginals are relaxed, the mass is in here: it may be too small for a number.
     level: f64,
+    /// What the potentials of the solution have beside these.
+    shifts: [f64; 2],
+    /// The potentials are those of a kernel that is smaller by this, as a logarithm.
+    shift: f64,
     lattice: Option<Lattice>,
     /// Its nodes one by one, if they are not all of a box.
     listed: Option<Affine>,
 }
 
 impl Scaling {
-    fn new(outcome: &Outcome, level: f64, lattice: Option<Lattice>) -> Self {
+    fn new(outcome: &Outcome, shifts: [f64; 2], shift: f64, lattice: Option<Lattice>) -> Self {
         let (f, g) = (outcome.f.clone(), outcome.g.clone());
+        let level = shifts[0] + shifts[1] - shift;
         let listed = lattice.as_ref().filter(|l| l.kept().is_some()).map(lattice_map);
-        Scaling { f, g, level, lattice, listed }
+        Scaling { f, g, level, shifts, shift, lattice, listed }
     }
 }
 

@@ -24,6 +24,8 @@
 //! completed over the whole lattice, so that no node is forgotten and what the windows leave out is
 //! known: see [`Side::needs_rebuild`] and [`Separable::mass`].
 
+mod means;
+
 use std::time::Instant;
 
 use rayon::prelude::*;
