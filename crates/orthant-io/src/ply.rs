@@ -34,9 +34,12 @@ pub(crate) fn read(
     }
     let mut columns = selection.all();
     let dim = selection.coordinates.len();
-    let further: Vec<usize> =
-        selection.others.iter().copied().filter(|&i| Some(i) != selection.weights).collect();
-    columns.extend(further);
+    for &i in &selection.others {
+        // The weights may be among them, and one may be asked for twice.
+        if !columns.contains(&i) {
+            columns.push(i);
+        }
+    }
     for &i in &columns {
         if is_list(i) {
             return Err(Error::NotNumeric {

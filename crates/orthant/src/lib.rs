@@ -45,7 +45,7 @@
 //! | [`Solution::value`] | `W = <P, C> + eps sum P log P` | the paper |
 //! | [`Solution::value_kl`] | `W + eps (H(a) + H(b))` | OTT `reg_ot_cost`; POT `reg_type="KL"`; twice GeomLoss (p = 2) at `blur^2 = eps / 2` |
 //! | [`Solution::transport_cost`] | `<P, C>` | POT `value_linear` |
-//! | [`Plan`] | `P` itself, never stored | |
+//! | [`Plan`] | `P` itself, never stored; maps along it | |
 //! | [`Divergence::value`] | `W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` | the same in all of them |
 //!
 //! # Unbalanced transport

@@ -127,6 +127,9 @@ impl<'p> Plan<'p> {
     /// column in it: all pairs once for the marginal, and the rows that were drawn. The same seed gives the same
     /// pairs on any number of threads.
     ///
+    /// For flow matching, draw the pairs of all batches at once and take them in `chunks`; another seed gives pairs
+    /// that are independent of these.
+    ///
     /// Plans of the Nystrom approximation have no samples: [`Error::SignedPlan`].
     pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<[usize; 2]>> {
         self.check_bytes("the pairs", PAIR * count as f64, SAMPLE_LIMIT, "draw fewer at a time")?;

@@ -162,6 +162,9 @@ fn properties_of_ply_come_along() {
     );
     let cloud = get("a.ply", text, &with(dropping(), these("q")));
     assert_eq!((cloud.len(), cloud.dropped), (1, 1));
+    let twice = get("a.ply", text, &with(plain(), these("red red")));
+    let red = || (Some("red"), 2, vec!["255", "0"]);
+    assert_eq!(cells(&twice), [red(), red()]);
     let list = error("a.ply", text, &with(plain(), these("near")));
     assert!(list.contains("holds lists, not numbers"), "{list}");
 }
