@@ -20,7 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         orthant divergence before.csv after.csv   how far apart are two clouds?\n  \
         orthant rot x.npy y.npy --accuracy 1e-5   how much does it cost to move one to the other?\n  \
         orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n  \
-        orthant map x.csv y.csv -o moved.csv      where does every point go?\n\n\
+        orthant map x.csv y.csv -o moved.csv      where does every point go?\n  \
+        orthant report x.csv y.csv -o page.html   all of it on a page, with pictures\n\n\
         Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge, or did not reach the accuracy,\n\
         within the limits (the result so far is printed), 1 anything else."
 )]
@@ -40,6 +41,9 @@ pub(crate) enum Command {
     /// Move one cloud to the other along the plan, bring columns of it back, or list what goes where
     #[command(after_help = MAP_EXAMPLES)]
     Map(Map),
+    /// One page about two clouds for a browser: the clouds, the map, potentials, convergence, values
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(Report),
     /// The problem of the paper's Figure 1, on lattices, with random features and exactly; no files
     /// needed
     Demo(Demo),
@@ -150,6 +154,21 @@ pub(crate) struct Map {
     pub(crate) top_k: usize,
     #[command(flatten)]
     pub(crate) pairs: Pairs,
+}
+
+const REPORT_EXAMPLES: &str = "Examples:\n  \
+    orthant report x.csv y.csv --output report.html\n  \
+    orthant report x.npy y.npy --eps 0.1 --accuracy 1e-5 -o report.html\n\n\
+    The page needs nothing but itself: pictures are part of it, and it has no scripts. Clouds of more than two\n\
+    dimensions are drawn on the first two principal axes of both together. What is printed is what rot\n\
+    prints.";
+
+/// What `report` takes.
+#[derive(Debug, Args)]
+#[command(mut_arg("output", |output| output.help("The page to write, .html")))]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
 }
 
 /// What `rot` takes.

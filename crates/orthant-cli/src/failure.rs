@@ -77,6 +77,12 @@ impl From<orthant_io::Error> for Failure {
     }
 }
 
+impl From<orthant_draw::Error> for Failure {
+    fn from(error: orthant_draw::Error) -> Self {
+        Failure::Input(error.into())
+    }
+}
+
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Failure::Other(error.into())

@@ -11,7 +11,9 @@ mod map;
 mod memory;
 mod output;
 mod progress;
+mod report;
 mod solve;
+mod view;
 
 use std::process::ExitCode;
 
@@ -39,6 +41,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Rot(arguments) => solve::rot(&arguments),
         Command::Divergence(arguments) => solve::divergence(&arguments),
         Command::Map(arguments) => map::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions { shell } => {
