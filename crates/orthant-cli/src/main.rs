@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod args;
+mod barycenter;
 mod bench;
 mod data;
 mod demo;
@@ -11,6 +12,7 @@ mod memory;
 mod output;
 mod progress;
 mod solve;
+mod two_sample;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Rot(arguments) => solve::rot(&arguments),
         Command::Divergence(arguments) => solve::divergence(&arguments),
+        Command::Barycenter(arguments) => barycenter::run(&arguments),
+        Command::Test(arguments) => two_sample::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions { shell } => {

@@ -71,6 +71,7 @@ mod accelerated;
 mod anderson;
 mod anneal;
 mod auto;
+mod barycenter;
 pub mod bench;
 mod certificate;
 pub mod design;
@@ -94,8 +95,10 @@ mod solution;
 mod stage;
 pub mod theory;
 mod thinned;
+mod two_sample;
 mod unbalanced;
 
+pub use barycenter::{Barycenter, Barycenters, barycenter};
 pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
@@ -106,6 +109,7 @@ pub use plan::{DENSE_LIMIT, Plan};
 pub use rot::{Solver, divergence, plan, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
+pub use two_sample::{TwoSample, TwoSampleTest, two_sample};
 
 /// The examples of the README.
 #[cfg(doctest)]

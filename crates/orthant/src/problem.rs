@@ -2,6 +2,7 @@
 
 mod pairs;
 mod polish;
+mod shared;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

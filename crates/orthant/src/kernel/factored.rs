@@ -1,6 +1,8 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
-use super::{Builds, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Target, log_sum};
+use super::{
+    Builds, Columns, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Target, log_sum,
+};
 use crate::error::{Cloud, Error, Result};
 
 /// Two sides that exchange messages of `r` numbers.
@@ -182,6 +184,13 @@ impl<S: Side> Kernel for Factored<S> {
 
     fn builds(&self) -> Builds {
         self.x.builds() + self.y.builds()
+    }
+}
+
+impl<S: Side> Columns for Factored<S> {
+    fn column_sums(&mut self, out: &mut [f64]) -> Result<()> {
+        let Factored { x, y, y_message, .. } = self;
+        prepare(y, x, y_message).and_then(|()| y.log_apply(y_message, out)).map_err(of_second)
     }
 }
 
