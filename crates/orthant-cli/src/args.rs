@@ -49,6 +49,9 @@ pub(crate) enum Command {
         mut_arg("output", |a| a.help_heading(BARYCENTER)
             .help("Write the points of the support and their weights to a CSV file")),
         mut_arg("trace", |a| a.help("Write the iterations to a file of JSON Lines")),
+        mut_arg("tol", |a| a.help("Stop when the L1 error of the marginals is below this [default: 1e-6, with --debiased 1e-3]")
+            .hide_default_value(true)
+            .default_value_if("debiased", clap::builder::ArgPredicate::IsPresent, "1e-3")),
         mut_arg("certify", |a| a.hide(true)),
         mut_arg("polish", |a| a.hide(true)),
         mut_arg("solver", |a| a.hide(true)),
@@ -200,7 +203,7 @@ pub(crate) struct Barycenter {
     /// The barycentre of the divergence, which is not blurred
     #[arg(long, help_heading = BARYCENTER)]
     pub(crate) debiased: bool,
-    /// Also write exp(T weight), divided by the sum: a picture of the peaks
+    /// Also write exp(T weight / largest weight), divided by the sum: a picture of the peaks
     #[arg(long, value_name = "T", allow_negative_numbers = true, help_heading = BARYCENTER)]
     pub(crate) softmax: Option<f64>,
     /// Column of weights of the points, in all files (name or position); for .npz also another array

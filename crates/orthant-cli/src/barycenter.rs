@@ -253,11 +253,12 @@ impl Files {
 
     /// Calls a measure by its file.
     fn name(&self, error: orthant::Error) -> Failure {
-        match error {
-            orthant::Error::InMeasure { measure, source } => {
-                Failure::from(*source).of_file(input::name(&self.names[measure - 1]))
-            }
-            other => other.into(),
+        let orthant::Error::InMeasure { measure, source } = error else { return error.into() };
+        let of_file = |error| Failure::from(error).of_file(input::name(&self.names[measure - 1]));
+        match *source {
+            orthant::Error::InCloud { cloud: orthant::Cloud::X, source } => of_file(*source),
+            orthant::Error::InCloud { source, .. } => Failure::from(*source).of_file("the support"),
+            other => of_file(other),
         }
     }
 }

@@ -169,8 +169,8 @@ impl<'s, 'o> Barycenters<'s, 'o> {
         let shares = shares(measures, weights)?;
         check(options, measures, support, self.debiased)?;
         let nu = Measure::uniform(support.borrowed());
-        // Kernels that are functions of the points: one for all, whatever it is.
-        let common = is_of_points(&options.method)
+        // Approximations of one kernel are the same for all; others are what they are.
+        let common = is_euclidean(&options.method)
             .then(|| -> Result<_> {
                 Ok((pool(measures, &shares, support)?, without_gauge(options)))
             })
@@ -356,6 +356,17 @@ pub(crate) fn is_of_points(method: &Method<'_>) -> bool {
             Cost::Matrix(_) => false,
             Cost::Features(features) => !given(features),
         },
+    }
+}
+
+/// Whether the cost is the squared Euclidean one, whose approximations depend on all points.
+pub(crate) fn is_euclidean(method: &Method<'_>) -> bool {
+    match method {
+        Method::Auto | Method::Nystrom(_) => true,
+        Method::Factored(features) => matches!(features, Features::Gaussian(_)),
+        Method::Dense(cost) | Method::Online(cost) => {
+            matches!(cost, Cost::SquaredEuclidean | Cost::Features(Features::Gaussian(_)))
+        }
     }
 }
 

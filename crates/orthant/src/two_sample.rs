@@ -43,7 +43,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::barycenter::{coordinates, is_of_points, without_gauge};
+use crate::barycenter::{coordinates, is_euclidean, is_of_points, without_gauge};
 use crate::error::{Cloud, Error, Result};
 use crate::features::FeatureMatrix;
 use crate::kernel::LogRows;
@@ -266,6 +266,10 @@ fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) 
         let (what, remedy) = ("a relaxed marginal (rho, reach)", "leave it out");
         return Err(Error::NotFor { what, task, remedy });
     }
+    let [x, y] = clouds.map(Measure::mass);
+    if !(x.is_finite() && y.is_finite()) {
+        return Err(Error::Masses { x, y });
+    }
     let [n, m] = clouds.map(|c| c.weights().len());
     match &options.method {
         Method::Nystrom(_) => {
@@ -289,6 +293,10 @@ fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) 
         }
         method if is_of_points(method) && clouds[0].dim() != clouds[1].dim() => {
             Err(Error::Dimensions { x: clouds[0].dim(), y: clouds[1].dim() })
+        }
+        // Maps say which point of which cloud they do not take.
+        method if !is_euclidean(method) => {
+            Problem::new(clouds[0], clouds[1], options, Terms::All).map(|_| ())
         }
         _ => Ok(()),
     }
@@ -378,7 +386,6 @@ fn masses(clouds: [&Measure<'_>; 2]) -> [Vec<f64>; 2] {
         if plain || (equal(c) && c.mass() == 1.0) {
             return vec![1.0; c.weights().len()];
         }
-        // Relative to the largest mass, so that nothing overflows.
         c.weights().iter().map(|w| w * c.mass()).collect()
     })
 }
@@ -488,10 +495,12 @@ const FAINT: f64 = 1e-250;
 impl Test<'_> {
     /// Permutations between two looks at the clock.
     fn wave(&self) -> usize {
-        // Of large problems few.
-        let large =
-            self.pool.len() as f64 * self.table.as_ref().map_or(1e3, |t| t.columns as f64) > 1e7;
-        if large { 4 * BATCH } else { 32 * BATCH }
+        let columns = self.table.as_ref().map_or(1000, |table| table.columns);
+        match self.pool.len() as f64 * columns as f64 {
+            numbers if numbers < 1e7 => 32 * BATCH,
+            numbers if numbers < 1e9 => 4 * BATCH,
+            _ => BATCH,
+        }
     }
 
     /// The divergences of some permutations; number 0 is that of the clouds.

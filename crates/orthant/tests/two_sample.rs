@@ -21,10 +21,12 @@ fn test(
 
 /// `W(x, y)` in the KL form by plain Sinkhorn on a kernel matrix, uniform weights.
 fn naive_rot(cost: &dyn Fn(usize, usize) -> f64, x: &[usize], y: &[usize], epsilon: f64) -> f64 {
-    let k = |i: usize, j: usize| (-cost(x[i], y[j]) / epsilon).exp();
     let (n, m) = (x.len(), y.len());
+    let table: Vec<f64> =
+        x.iter().flat_map(|i| y.iter().map(move |j| (-cost(*i, *j) / epsilon).exp())).collect();
+    let k = |i: usize, j: usize| table[i * m + j];
     let (mut u, mut v) = (vec![1.0; n], vec![1.0; m]);
-    for _ in 0..3000 {
+    for _ in 0..20_000 {
         for i in 0..n {
             u[i] = 1.0 / (0..m).map(|j| k(i, j) * v[j] / m as f64).sum::<f64>();
         }
@@ -39,7 +41,7 @@ fn naive_rot(cost: &dyn Fn(usize, usize) -> f64, x: &[usize], y: &[usize], epsil
 #[test]
 fn divergences_are_those_of_naive_solves_of_all_permutations() {
     // Three points of seven: 35 ways.
-    let values = [0.0, 0.7, 1.5, 0.2, 1.1, 2.4, 1.9];
+    let values = [0.0_f64, 0.7, 1.5, 0.2, 1.1, 2.4, 1.9];
     let epsilon = 0.4;
     let cost = |i: usize, j: usize| (values[i] - values[j]).powi(2);
     let mut all = Vec::new();
@@ -91,10 +93,12 @@ fn distance_from_uniform(p_values: &[f64], cells: usize) -> f64 {
 #[test]
 fn p_values_are_uniform_under_the_null() {
     // Exact kernels, features (rank 5 is a bad approximation, and no harm) and lattices; clouds of other sizes.
-    for (method, rank) in
-        [(Method::Auto, None), (Method::gaussian(), Some(5)), (Method::lattice(), None)]
-    {
-        let p_values: Vec<f64> = (0..300)
+    for (method, rank, problems) in [
+        (Method::Auto, None, 400),
+        (Method::gaussian(), Some(5), 400),
+        (Method::lattice(), None, 100),
+    ] {
+        let p_values: Vec<f64> = (0..problems)
             .map(|seed| {
                 let mu = normal_measure(13, &[0.0, 0.0], 1.0, 2 * seed);
                 let nu = normal_measure(8, &[0.0, 0.0], 1.0, 2 * seed + 1);
@@ -108,7 +112,7 @@ fn p_values_are_uniform_under_the_null() {
             .collect();
         // Kolmogorov's bound at one per cent.
         let distance = distance_from_uniform(&p_values, 20);
-        assert!(distance < 1.63 / 300f64.sqrt(), "{method:?}: {distance}");
+        assert!(distance < 1.63 / (problems as f64).sqrt(), "{method:?}: {distance}");
     }
 }
 
@@ -164,7 +168,7 @@ fn the_statistic_is_the_divergence_whatever_the_method() {
         assert!((found.statistic - exact).abs() < error, "{:?}", found.method);
         // The same permutations.
         for (d, e) in found.null.iter().zip(&dense.null) {
-            assert!((d - e).abs() < error.max(1e-5), "{:?} {d} {e}", found.method);
+            assert!((d - e).abs() < error.max(1e-5) + 0.05 * e, "{:?} {d} {e}", found.method);
         }
         assert!((found.p_value - dense.p_value).abs() <= 0.05);
     }
