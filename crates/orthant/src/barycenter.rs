@@ -635,7 +635,9 @@ impl Iteration<'_> {
             own.add_to(log_p);
         }
         let mass = log_sum(log_p.iter().copied());
-        log_p.iter_mut().for_each(|log| *log -= mass);
+        for log in log_p.iter_mut() {
+            *log -= mass;
+        }
         for leg in &mut self.legs {
             leg.step(log_p).map_err(|e| leg.name(at_iteration(e, iteration)))?;
         }

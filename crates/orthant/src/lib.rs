@@ -60,6 +60,11 @@
 //! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and
 //! intervals hold, for `value_kl` ([`Solution::certified`]). [`Solution::mass`] is the mass of the plan.
 //!
+//! # Several clouds
+//!
+//! [`barycenter`] finds weights on given points that are as close as can be to several measures; [`two_sample`] tests
+//! whether two clouds are draws from one distribution, by permutations of their points.
+//!
 //! # Guarantees
 //!
 //! - Bad input is an [`enum@Error`] that says what to do; not converging is a [`Stop`] in the

@@ -15,21 +15,16 @@
 //!
 //! **All permutations share one kernel.** With `h` the potential of all points with themselves, `K~ = diag(e^h) K
 //! diag(e^h)` is a plan, and the scalings of a part of the points are near constants, `1 / w(part)`. So there are no
-//! logarithms in the iterations, and few iterations. All three terms take the symmetric averaged update,
+//! logarithms in the products, and few iterations: the averaged update for the self terms, Sinkhorn's with Anderson
+//! acceleration for the cross term, four products a permutation, those of several permutations together as
+//! products of matrices. In the divergence `h` cancels:
 //!
 //! ```text
-//! u <- sqrt(u a / K~ u')
+//! D = eps sum_i a_i log(cross_i / self_i) + eps (log M_xx + log M_yy) / 2
 //! ```
 //!
-//! with `u'` the scaling of the same part (self terms) or of the other part (cross term): four products a
-//! permutation, those of several permutations together as one product of matrices. In the divergence `h` cancels:
-//!
-//! ```text
-//! D = eps sum_i a_i log(cross_i / self_i) - eps (log M_xy - log M_xx / 2 - log M_yy / 2)
-//! ```
-//!
-//! over the points of both clouds, with `M` the masses of the plans (1 at convergence; with them each term is the best
-//! dual value along a common shift of its potentials).
+//! over the points of both clouds, with `M` the masses of the plans of the self terms (1 at convergence; with them each
+//! term is the best dual value along a common shift of its potentials).
 //!
 //! On a lattice nothing is stored; there, and where `K~` leaves the range of the numbers (clouds far apart at a small
 //! epsilon), a permutation is a solve of its own with the same kernel, in logarithms.
@@ -43,6 +38,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use crate::anderson::Anderson;
 use crate::barycenter::{coordinates, is_euclidean, is_of_points, without_gauge};
 use crate::error::{Cloud, Error, Result};
 use crate::features::FeatureMatrix;
@@ -570,7 +566,10 @@ impl Test<'_> {
         if !value.is_finite() {
             return Err(Error::Overflow { what: "the divergence" });
         }
-        Ok(Drawn { value, converged: [cross, self_x, self_y].iter().all(|s| s.converged()) })
+        Ok(Drawn {
+            value,
+            converged: cross.converged() && self_x.converged() && self_y.converged(),
+        })
     }
 }
 
@@ -581,8 +580,18 @@ struct Part {
     weights: Vec<f64>,
     /// Sums of the weights of all points, of sum 1, for the second and the first cloud.
     shares: [f64; 2],
+    /// Points of the second and of the first cloud.
+    members: [Vec<usize>; 2],
+    /// Scalings of the self terms.
     own: Vec<f64>,
-    cross: Vec<f64>,
+    /// The cross term: the scaling of the first cloud, the logarithm of that of the second, and of what it gets.
+    u: Vec<f64>,
+    g: Vec<f64>,
+    back: Vec<f64>,
+    anderson: Anderson,
+    /// Of the self terms.
+    own_error: f64,
+    own_value: f64,
     found: Option<Drawn>,
     /// Beyond the range of the numbers.
     lost: bool,
@@ -595,11 +604,26 @@ impl Part {
             sums[usize::from(*first)] += w;
         }
         let total = sums[0] + sums[1];
-        let weights =
-            labels.iter().zip(&pool.weights).map(|(&f, w)| w / sums[usize::from(f)]).collect();
         let shares = sums.map(|s| s / total);
-        let own: Vec<f64> = labels.iter().map(|&f| 1.0 / shares[usize::from(f)]).collect();
-        Part { labels, weights, shares, cross: own.clone(), own, found: None, lost: false }
+        let weights = labels.iter().zip(&pool.weights).map(|(&f, w)| w / sums[usize::from(f)]);
+        let members =
+            [false, true].map(|f| (0..labels.len()).filter(|&i| labels[i] == f).collect());
+        let [m, n] = [&members[0], &members[1]].map(Vec::<usize>::len);
+        Part {
+            weights: weights.collect(),
+            own: labels.iter().map(|&f| 1.0 / shares[usize::from(f)]).collect(),
+            u: vec![0.0; n],
+            g: vec![-shares[0].ln(); m],
+            back: vec![0.0; m],
+            anderson: Anderson::new(m),
+            own_error: f64::INFINITY,
+            own_value: 0.0,
+            found: None,
+            lost: false,
+            labels,
+            shares,
+            members,
+        }
     }
 
     /// The scaling of a cloud to start from.
@@ -611,62 +635,121 @@ impl Part {
         self.lost || self.found.is_some()
     }
 
-    /// One iteration: `products` has four numbers a point, `stride` apart.
-    fn advance(
-        &mut self,
-        products: &[f64],
-        stride: usize,
-        epsilon: f64,
-        tolerance: f64,
-        last: bool,
-    ) {
-        let (mut errors, mut masses, mut logs) = ([0.0; 4], [0.0; 4], 0.0);
+    /// The scalings of the self terms, of the first and of the second cloud, and that of the second in the cross term:
+    /// a column each.
+    fn load(&self, columns: &mut [f64], width: usize) {
         for (i, &first) in self.labels.iter().enumerate() {
-            let p = &products[i * stride..i * stride + 4];
-            // Columns: own and cross of the first cloud, own and cross of the second.
-            let (own, cross) = if first { (p[0], p[3]) } else { (p[2], p[1]) };
+            columns[i * width + usize::from(!first)] = self.own[i];
+        }
+        for (&j, g) in self.members[0].iter().zip(&self.g) {
+            columns[j * width + 2] = g.exp();
+        }
+    }
+
+    /// That of the first cloud in the cross term.
+    fn load_first(&self, columns: &mut [f64], width: usize) {
+        for (&i, u) in self.members[1].iter().zip(&self.u) {
+            columns[i * width] = *u;
+        }
+    }
+
+    /// The averaged update of the self terms.
+    fn advance_own(&mut self, products: &[f64], width: usize) {
+        let (mut errors, mut masses, mut value) = ([0.0; 2], [0.0; 2], 0.0);
+        for (i, &first) in self.labels.iter().enumerate() {
             let (a, k) = (self.weights[i], usize::from(first));
-            if !(own > FAINT && cross > FAINT && own < f64::INFINITY && cross < f64::INFINITY) {
+            let product = products[i * width + usize::from(!first)];
+            if !in_range(product) {
                 self.lost = true;
                 return;
             }
-            let (u, v) = (&mut self.own[i], &mut self.cross[i]);
-            let marginals = [*u * own, *v * cross];
-            for (t, marginal) in marginals.into_iter().enumerate() {
-                errors[2 * t + k] += (marginal - a).abs();
-                masses[2 * t + k] += marginal;
-            }
-            logs += a * (*v / *u).ln();
-            *u = (*u * (a / own)).sqrt();
-            *v = (*v * (a / cross)).sqrt();
+            let u = &mut self.own[i];
+            let marginal = *u * product;
+            errors[k] += (marginal - a).abs();
+            masses[k] += marginal;
+            value += a * u.ln();
+            *u = (*u * (a / product)).sqrt();
         }
-        let converged = errors.iter().all(|e| *e < tolerance);
+        self.own_error = errors[0].max(errors[1]);
+        self.own_value = value - 0.5 * (masses[0].ln() + masses[1].ln());
+    }
+
+    /// `u <- a / K~ v` of the cross term.
+    fn advance_first(&mut self, products: &[f64], width: usize) {
+        for (u, &i) in self.u.iter_mut().zip(&self.members[1]) {
+            let product = products[i * width + 2];
+            self.lost |= !in_range(product);
+            *u = self.weights[i] / product;
+        }
+    }
+
+    /// `v <- b / K~ u`, and what follows.
+    fn advance_second(
+        &mut self,
+        products: &[f64],
+        width: usize,
+        options: &Options<'_>,
+        last: bool,
+    ) {
+        self.anderson.sent(&self.g);
+        for ((g, back), &j) in self.g.iter_mut().zip(&mut self.back).zip(&self.members[0]) {
+            let product = products[j * width];
+            self.lost |= !in_range(product);
+            *back = product.ln();
+            *g = self.weights[j].ln() - *back;
+        }
+        if self.lost {
+            return;
+        }
+        let error = self.anderson.error((&mut self.g, &self.back));
+        let value: f64 =
+            (self.members[1].iter().zip(&self.u).map(|(&i, u)| self.weights[i] * u.ln()))
+                .chain(self.members[0].iter().zip(&self.g).map(|(&j, g)| self.weights[j] * g))
+                .sum();
+        let converged = error < options.tolerance && self.own_error < options.tolerance;
         if converged || last {
-            let masses = masses.map(f64::ln);
-            let value = epsilon * (logs - masses[2] + 0.5 * (masses[0] + masses[1]));
+            let value = options.epsilon * (value - self.own_value);
             self.found = Some(Drawn { value, converged });
             self.lost = !value.is_finite();
+            return;
+        }
+        let far = self.anderson.is_far(error).then_some(value);
+        self.anderson.judge(&self.g, error, far, false);
+        match self.anderson.better() {
+            Some(best) => self.g.copy_from_slice(best),
+            None => self.anderson.mix((&mut self.g, &self.back)),
         }
     }
 }
 
+/// Whether a product has lost nothing that matters.
+fn in_range(product: f64) -> bool {
+    product > FAINT && product < f64::INFINITY
+}
+
 /// The terms of some permutations together, until all have converged.
 fn iterate(table: &Table, parts: &mut [Part], options: &Options<'_>) {
-    let (points, width) = (parts[0].labels.len(), 4 * parts.len());
-    let (mut u, mut out) = (vec![0.0; points * width], vec![0.0; points * width]);
-    let mut middle = vec![0.0; if table.entries { 0 } else { table.columns * width }];
+    let (points, count) = (parts[0].labels.len(), parts.len());
+    let (wide, narrow) = (3 * count, count);
+    let (mut u, mut out) = (vec![0.0; points * wide], vec![0.0; points * wide]);
+    let mut v = vec![0.0; points * narrow];
+    let mut middle = vec![0.0; if table.entries { 0 } else { table.columns * wide }];
     for iteration in 1..=options.max_iterations {
-        for (b, part) in parts.iter().enumerate() {
-            for (i, &first) in part.labels.iter().enumerate() {
-                let place = &mut u[i * width + 4 * b..i * width + 4 * b + 4];
-                let scalings = [part.own[i], part.cross[i]];
-                place[if first { 0..2 } else { 2..4 }].copy_from_slice(&scalings);
-            }
+        for (b, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_done()) {
+            part.load(&mut u[3 * b..], wide);
         }
-        table.apply(&u, width, &mut middle, &mut out);
+        table.apply(&u, wide, &mut middle, &mut out);
+        for (b, part) in parts.iter_mut().enumerate().filter(|(_, part)| !part.is_done()) {
+            part.advance_own(&out[3 * b..], wide);
+            part.advance_first(&out[3 * b..], wide);
+            part.load_first(&mut v[b..], narrow);
+        }
+        let (middle, out) = (&mut middle[..], &mut out[..points * narrow]);
+        let middle_len = if table.entries { 0 } else { table.columns * narrow };
+        table.apply(&v, narrow, &mut middle[..middle_len], out);
         let last = iteration == options.max_iterations;
         for (b, part) in parts.iter_mut().enumerate().filter(|(_, part)| !part.is_done()) {
-            part.advance(&out[4 * b..], width, options.epsilon, options.tolerance, last);
+            part.advance_second(&out[b..], narrow, options, last);
         }
         if parts.iter().all(Part::is_done) {
             break;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::normal_measure;
 use orthant::{
-    Algorithm, Anchors, Barycenters, Cost, Features, Measure, Method, Next, Options, Precision, Progress,
-    Solution, Solver, Term,
+    Algorithm, Anchors, Barycenters, Cost, Features, Measure, Method, Next, Options, Precision,
+    Progress, Solution, Solver, Term,
 };
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
