@@ -87,7 +87,9 @@ fn naive(
             p[j] = sums.iter().zip(shares).map(|(s, l)| s[j].powf(*l)).product::<f64>() * d[j];
         }
         let mass: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= mass);
+        for p in &mut p {
+            *p /= mass;
+        }
         for (((u, kernel), a), s) in u.iter_mut().zip(kernels).zip(a).zip(&sums) {
             let v: Vec<f64> = p.iter().zip(s).map(|(p, s)| p / s).collect();
             for ((u, row), a) in u.iter_mut().zip(kernel.chunks_exact(points)).zip(a) {

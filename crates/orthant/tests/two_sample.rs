@@ -27,11 +27,11 @@ fn naive_rot(cost: &dyn Fn(usize, usize) -> f64, x: &[usize], y: &[usize], epsil
     let k = |i: usize, j: usize| table[i * m + j];
     let (mut u, mut v) = (vec![1.0; n], vec![1.0; m]);
     for _ in 0..20_000 {
-        for i in 0..n {
-            u[i] = 1.0 / (0..m).map(|j| k(i, j) * v[j] / m as f64).sum::<f64>();
+        for (i, u) in u.iter_mut().enumerate() {
+            *u = 1.0 / (0..m).map(|j| k(i, j) * v[j] / m as f64).sum::<f64>();
         }
-        for j in 0..m {
-            v[j] = 1.0 / (0..n).map(|i| k(i, j) * u[i] / n as f64).sum::<f64>();
+        for (j, v) in v.iter_mut().enumerate() {
+            *v = 1.0 / (0..n).map(|i| k(i, j) * u[i] / n as f64).sum::<f64>();
         }
     }
     let mean = |u: &[f64]| u.iter().map(|u| u.ln()).sum::<f64>() / u.len() as f64;
