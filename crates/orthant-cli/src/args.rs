@@ -41,8 +41,6 @@ pub(crate) enum Command {
     /// Barycentre of several clouds: weights on given points, as close as can be to all of them
     #[command(
         after_help = BARYCENTER_EXAMPLES,
-        mut_arg("x", |a| a.help("First cloud: a file, or - for standard input")),
-        mut_arg("y", |a| a.help("Second cloud")),
         mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance of the clouds; 1 for arccos and linear]")),
         mut_arg("weights", |a| a.value_name("LIST").help_heading(BARYCENTER)
             .help("Weights of the clouds, one for each, as in 0.2,0.3,0.5 [default: equal]")),
