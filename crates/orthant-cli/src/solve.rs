@@ -178,13 +178,21 @@ pub(crate) fn command_with(
 }
 
 /// The regularisation, and where it comes from.
-struct Epsilon {
-    value: f64,
+pub(crate) struct Epsilon {
+    pub(crate) value: f64,
     origin: Option<String>,
 }
 
 impl Epsilon {
     fn choose(arguments: &Solve, [mu, nu]: &[Measure<'_>; 2]) -> Result<Self, Failure> {
+        Epsilon::or_from(arguments, || Ok(mean_squared_distance(mu, nu)?))
+    }
+
+    /// What is given, or a part of a mean squared distance.
+    pub(crate) fn or_from(
+        arguments: &Solve,
+        mean: impl FnOnce() -> Result<f64, Failure>,
+    ) -> Result<Self, Failure> {
         if let Some(value) = arguments.eps {
             return Ok(Epsilon { value, origin: None });
         }
@@ -193,7 +201,7 @@ impl Epsilon {
                 Some("the default for a kernel that is not a function of epsilon".to_owned());
             return Ok(Epsilon { value: 1.0, origin });
         }
-        let mean = mean_squared_distance(mu, nu)?;
+        let mean = mean()?;
         if mean == 0.0 {
             return Err(Failure::input(
                 "all points of both clouds coincide, so there is no scale to choose epsilon from; give --eps",
@@ -201,6 +209,22 @@ impl Epsilon {
         }
         let origin = format!("{DEFAULT_EPSILON} x the mean squared distance, {}", number(mean));
         Ok(Epsilon { value: DEFAULT_EPSILON * mean, origin: Some(origin) })
+    }
+
+    /// `epsilon = 0.1 (0.05 x the mean squared distance, 2)`.
+    pub(crate) fn text(&self) -> String {
+        let origin = self.origin.as_ref().map_or_else(String::new, |origin| format!(" ({origin})"));
+        format!("epsilon = {}{origin}", number(self.value))
+    }
+}
+
+/// Refuses options of other commands.
+pub(crate) fn refuse(command: &str, given: &[(bool, &str)]) -> Result<(), Failure> {
+    match given.iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, option)) => {
+            Err(Failure::input(format!("{option} has no meaning for {command}; leave it out")))
+        }
     }
 }
 
@@ -211,7 +235,7 @@ fn is_automatic(arguments: &Solve) -> bool {
 }
 
 /// The method asked for, if the options go together.
-fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
+pub(crate) fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
     let Solve { method, anchors, rank, .. } = arguments;
     let automatic = is_automatic(arguments);
     let (method, anchors) = match (*method, *anchors) {
@@ -279,7 +303,7 @@ fn name_of(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
-fn options(
+pub(crate) fn options(
     arguments: &Solve,
     method: Method<'static>,
     epsilon: f64,
@@ -379,22 +403,7 @@ fn text(
         rough(report.marginal_error_y, 1)
     );
     rows.push(["converged".to_owned(), converged, errors]);
-    let s = report.seconds;
-    let phases = format!(
-        "read {}, features {}, solve {}",
-        output::seconds(s.read),
-        output::seconds(s.features),
-        output::seconds(s.solve)
-    );
-    rows.push(["time".to_owned(), output::seconds(s.total), phases]);
-
-    let mut table = output::table();
-    table.add_rows(rows);
-    // Notes are wrapped, numbers are not.
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    for column in table.column_iter_mut().take(2) {
-        column.set_constraint(ColumnConstraint::ContentWidth);
-    }
+    rows.push(time_row(report.seconds));
     let tail = if !report.converged {
         "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
     } else if answer.falls_short(arguments) {
@@ -403,7 +412,30 @@ fn text(
     } else {
         ""
     };
-    format!("{}\n\n{}{tail}", head(arguments, epsilon, report, dropped), output::lines(&table))
+    format!("{}\n\n{}{tail}", head(arguments, epsilon, report, dropped), lines(rows))
+}
+
+/// Where the time went.
+pub(crate) fn time_row(s: output::Seconds) -> Row {
+    let phases = format!(
+        "read {}, features {}, solve {}",
+        output::seconds(s.read),
+        output::seconds(s.features),
+        output::seconds(s.solve)
+    );
+    ["time".to_owned(), output::seconds(s.total), phases]
+}
+
+/// Rows as lines.
+pub(crate) fn lines(rows: Vec<Row>) -> String {
+    let mut table = output::table();
+    table.add_rows(rows);
+    // Notes are wrapped, numbers are not.
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    for column in table.column_iter_mut().take(2) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    output::lines(&table)
 }
 
 /// Which clouds, and which epsilon.
@@ -426,10 +458,7 @@ fn head(arguments: &Solve, epsilon: &Epsilon, report: &Report, dropped: [usize; 
             );
         }
     }
-    let _ = write!(head, "epsilon = {}", number(epsilon.value));
-    if let Some(origin) = &epsilon.origin {
-        let _ = write!(head, " ({origin})");
-    }
+    head += &epsilon.text();
     if report.is_unbalanced() {
         let rho = |rho: Option<f64>| rho.map_or("infinite".to_owned(), number);
         let _ = write!(head, "\nrho = {} and {}", rho(report.rho_x), rho(report.rho_y));

@@ -4,6 +4,7 @@ mod gradient;
 mod maps;
 mod pairs;
 mod polish;
+mod shared;
 
 pub(crate) use maps::At;
 
