@@ -1231,7 +1231,7 @@ fn the_paper_s_linear_kernel_has_barycentres() {
     let (_, rows) = table_of(&bench.path("p.csv"));
     assert_eq!(rows.len(), 210);
     let peak = rows.iter().max_by(|p, q| p[4].total_cmp(&q[4])).unwrap();
-    assert!(peak[..3].iter().all(|x| (x - 1.0 / 3f64.sqrt()).abs() < 0.05), "{peak:?}");
+    assert!(peak[..3].iter().all(|x| (x - 1.0 / 3f64.sqrt()).abs() < 0.07), "{peak:?}");
 }
 
 #[test]
