@@ -66,13 +66,23 @@ pub(crate) fn name(spec: &str) -> &str {
 }
 
 pub(crate) fn measure<'a>(cloud: &'a Cloud, name: &str) -> Result<Measure<'a>, Failure> {
-    let points = match &cloud.values {
-        Values::F32(values) => Points::new(values, cloud.dim),
-        Values::F64(values) => Points::new(values, cloud.dim),
+    measure_of(&cloud.values, cloud.dim, cloud.weights.as_deref(), name)
+}
+
+/// The measure of these points.
+pub(crate) fn measure_of<'a>(
+    values: &'a Values,
+    dim: usize,
+    weights: Option<&[f64]>,
+    name: &str,
+) -> Result<Measure<'a>, Failure> {
+    let points = match values {
+        Values::F32(values) => Points::new(values, dim),
+        Values::F64(values) => Points::new(values, dim),
     };
     let of_file = |error: orthant::Error| Failure::from(error).of_file(name);
     let points = points.map_err(of_file)?;
-    match &cloud.weights {
+    match weights {
         None => Ok(Measure::uniform(points)),
         Some(weights) => Measure::weighted(points, weights).map_err(of_file),
     }

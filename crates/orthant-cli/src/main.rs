@@ -3,6 +3,7 @@
 mod accuracy;
 mod args;
 mod bench;
+mod compare;
 mod data;
 mod demo;
 mod failure;
@@ -37,6 +38,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Rot(arguments) => solve::rot(&arguments),
         Command::Divergence(arguments) => solve::divergence(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions { shell } => {

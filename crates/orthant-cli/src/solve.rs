@@ -130,26 +130,48 @@ fn command(
 }
 
 /// The regularisation, and where it comes from.
-struct Epsilon {
-    value: f64,
-    origin: Option<String>,
+pub(crate) struct Epsilon {
+    pub(crate) value: f64,
+    pub(crate) origin: Option<String>,
 }
 
 impl Epsilon {
-    fn choose(arguments: &Solve, [mu, nu]: &[Measure<'_>; 2]) -> Result<Self, Failure> {
+    /// The one that does not depend on the clouds.
+    fn given(arguments: &Solve) -> Option<Self> {
         if let Some(value) = arguments.eps {
-            return Ok(Epsilon { value, origin: None });
+            return Some(Epsilon { value, origin: None });
         }
-        if matches!(arguments.method, MethodName::Arccos | MethodName::Linear) {
+        matches!(arguments.method, MethodName::Arccos | MethodName::Linear).then(|| {
             let origin =
                 Some("the default for a kernel that is not a function of epsilon".to_owned());
-            return Ok(Epsilon { value: 1.0, origin });
+            Epsilon { value: 1.0, origin }
+        })
+    }
+
+    fn choose(arguments: &Solve, [mu, nu]: &[Measure<'_>; 2]) -> Result<Self, Failure> {
+        if let Some(epsilon) = Epsilon::given(arguments) {
+            return Ok(epsilon);
         }
-        let mean = mean_squared_distance(mu, nu)?;
+        Epsilon::of_mean(mean_squared_distance(mu, nu)?, "both")
+    }
+
+    /// The same for many clouds, by the `mean` squared distance of two of them.
+    pub(crate) fn of_many(
+        arguments: &Solve,
+        mean: impl FnOnce() -> orthant::Result<f64>,
+    ) -> Result<Self, Failure> {
+        match Epsilon::given(arguments) {
+            Some(epsilon) => Ok(epsilon),
+            None => Epsilon::of_mean(mean()?, "all"),
+        }
+    }
+
+    /// A part of the mean squared distance.
+    fn of_mean(mean: f64, clouds: &str) -> Result<Self, Failure> {
         if mean == 0.0 {
-            return Err(Failure::input(
-                "all points of both clouds coincide, so there is no scale to choose epsilon from; give --eps",
-            ));
+            return Err(Failure::input(format!(
+                "all points of {clouds} clouds coincide, so there is no scale to choose epsilon from; give --eps"
+            )));
         }
         let origin = format!("{DEFAULT_EPSILON} x the mean squared distance, {}", number(mean));
         Ok(Epsilon { value: DEFAULT_EPSILON * mean, origin: Some(origin) })
@@ -157,13 +179,13 @@ impl Epsilon {
 }
 
 /// Whether the method goes by the accuracy; others promise nothing.
-fn is_automatic(arguments: &Solve) -> bool {
+pub(crate) fn is_automatic(arguments: &Solve) -> bool {
     let Solve { method, anchors, rank, .. } = arguments;
     *method == MethodName::Auto && anchors.is_none() && rank.is_none()
 }
 
 /// The method asked for, if the options go together.
-fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
+pub(crate) fn method(arguments: &Solve) -> Result<Method<'static>, Failure> {
     let Solve { method, anchors, rank, .. } = arguments;
     let automatic = is_automatic(arguments);
     let (method, anchors) = match (*method, *anchors) {
@@ -231,7 +253,7 @@ fn name_of(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
-fn options(
+pub(crate) fn options(
     arguments: &Solve,
     method: Method<'static>,
     epsilon: f64,

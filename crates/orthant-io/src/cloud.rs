@@ -26,6 +26,17 @@ impl Values {
     }
 }
 
+/// A column that is no coordinate, as text: a cell a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Other {
+    /// Its name, if the file names it.
+    pub name: Option<String>,
+    /// Where it stands in the file, from 0.
+    pub position: usize,
+    /// Its cells.
+    pub cells: Vec<String>,
+}
+
 /// A point cloud: finite coordinates, at least one point and at least one dimension.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -38,6 +49,8 @@ pub struct Cloud {
     pub weights: Option<Vec<f64>>,
     /// The names of the coordinate columns, if the file names them.
     pub columns: Option<Vec<String>>,
+    /// The other columns that were asked for, in the order of the question.
+    pub others: Vec<Other>,
     /// The number of rows skipped because of a missing value.
     pub dropped: usize,
 }

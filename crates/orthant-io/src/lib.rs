@@ -36,9 +36,9 @@ mod source;
 mod text;
 mod write;
 
-pub use cloud::{Cloud, Values};
+pub use cloud::{Cloud, Other, Values};
 pub use error::{Column, Error, Place};
-pub use options::{Missing, ReadOptions};
+pub use options::{Missing, Others, ReadOptions};
 pub use write::write_atomic;
 
 use std::io::{self, Read};

@@ -10,6 +10,17 @@ pub enum Missing {
     Drop,
 }
 
+/// Which columns that are neither coordinates nor weights come along, as text.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum Others {
+    /// None.
+    #[default]
+    None,
+    /// These, by name or position, of tables in text. They are no coordinates unless [`ReadOptions::columns`] says so,
+    /// which is an error, and missing values in them count.
+    These(Vec<String>),
+}
+
 /// Which columns to read, and how.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -23,4 +34,6 @@ pub struct ReadOptions {
     pub weights: Option<String>,
     /// What to do with missing values.
     pub missing: Missing,
+    /// Other columns to deliver.
+    pub others: Others,
 }

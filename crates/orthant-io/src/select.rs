@@ -1,7 +1,7 @@
 //! Which columns of a table are the coordinates and which one holds the weights.
 
-use crate::ReadOptions;
 use crate::error::{Column, Error};
+use crate::{Other, Others, ReadOptions};
 
 /// The columns of a file, before a choice is made.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct Table<'a> {
 pub(crate) struct Selection {
     pub(crate) coordinates: Vec<usize>,
     pub(crate) weights: Option<usize>,
+    pub(crate) others: Vec<usize>,
 }
 
 impl Selection {
@@ -50,6 +51,12 @@ impl Table<'_> {
             Some(name) => Some(self.find(name)?.ok_or_else(|| self.unknown(name))?),
             None => None,
         };
+        let mut others = Vec::new();
+        if let Others::These(columns) = &options.others {
+            for name in columns {
+                others.push(self.find(name)?.ok_or_else(|| self.unknown(name))?);
+            }
+        }
         let mut coordinates = Vec::new();
         if let Some(columns) = &options.columns {
             for column in columns {
@@ -57,10 +64,10 @@ impl Table<'_> {
             }
         } else {
             coordinates = default()?;
-            coordinates.retain(|&i| Some(i) != weights);
+            coordinates.retain(|&i| Some(i) != weights && !others.contains(&i));
         }
         let mut seen = vec![false; self.count];
-        for &i in coordinates.iter().chain(&weights) {
+        for &i in coordinates.iter().chain(&weights).chain(&others) {
             match seen.get_mut(i) {
                 Some(seen) if !*seen => *seen = true,
                 _ => {
@@ -74,7 +81,13 @@ impl Table<'_> {
         if coordinates.is_empty() {
             return Err(Error::NoColumns { path: self.path.to_owned() });
         }
-        Ok(Selection { coordinates, weights })
+        Ok(Selection { coordinates, weights, others })
+    }
+
+    /// A column with these cells.
+    pub(crate) fn other(&self, index: usize, cells: Vec<String>) -> Other {
+        let name = self.names.and_then(|names| names.get(index)).filter(|name| !name.is_empty());
+        Other { name: name.cloned(), position: index, cells }
     }
 
     /// One column by name or else by position.
@@ -138,11 +151,16 @@ pub(crate) fn named(options: &ReadOptions, count: usize) -> impl Iterator<Item =
             position(first.trim(), count).is_some() && position(last.trim(), count).is_some()
         })
     };
+    let others = match &options.others {
+        Others::These(columns) => &columns[..],
+        Others::None => &[],
+    };
     options
         .columns
         .iter()
         .flatten()
         .chain(&options.weights)
+        .chain(others)
         .map(|column| column.trim())
         .filter(move |column| position(column, count).is_none() && !is_range(column))
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Place};
 use crate::number::Field;
 use crate::records::Records;
 use crate::select::{Selection, Table, named};
-use crate::{Cloud, Missing, ReadOptions, Values};
+use crate::{Cloud, Missing, Other, ReadOptions, Values};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -108,6 +108,7 @@ struct Rows<'a> {
     missing: Missing,
     values: Vec<f64>,
     weights: Option<Vec<f64>>,
+    others: Vec<Other>,
     seen: u64,
     dropped: usize,
 }
@@ -120,6 +121,7 @@ impl<'a> Rows<'a> {
             missing,
             values: Vec::new(),
             weights: selection.weights.map(|_| Vec::new()),
+            others: selection.others.iter().map(|&i| table.other(i, Vec::new())).collect(),
             seen: 0,
             dropped: 0,
         }
@@ -150,7 +152,14 @@ impl<'a> Rows<'a> {
             None => None,
         };
         complete &= weight.is_some() || self.selection.weights.is_none();
+        for &column in &self.selection.others {
+            complete &= self.is_there(record, line, column)?;
+        }
         if complete {
+            for other in &mut self.others {
+                let cell = record.get(other.position).unwrap_or_default().trim_ascii();
+                other.cells.push(String::from_utf8_lossy(cell).into_owned());
+            }
             if let (Some(weights), Some(weight)) = (&mut self.weights, weight) {
                 weights.push(weight);
             }
@@ -159,6 +168,19 @@ impl<'a> Rows<'a> {
             self.dropped += 1;
         }
         Ok(())
+    }
+
+    /// Whether there is something in a column of text, which may be anything.
+    fn is_there(
+        &self,
+        record: &ByteRecord,
+        line: Line<'_>,
+        column: usize,
+    ) -> Result<bool, Error> {
+        match Field::parse(record.get(column).unwrap_or_default()) {
+            Field::Missing => Ok(self.number(record, line, column)?.is_some()),
+            _ => Ok(true),
+        }
     }
 
     /// The number in a column, or nothing if it is missing and may be.
@@ -198,6 +220,7 @@ impl<'a> Rows<'a> {
             dim: self.selection.coordinates.len(),
             weights: self.weights,
             columns: self.table.names_of(self.selection),
+            others: self.others,
             dropped: self.dropped,
         })
     }

@@ -73,6 +73,7 @@ mod anneal;
 mod auto;
 pub mod bench;
 mod certificate;
+mod compare;
 pub mod design;
 mod error;
 pub mod features;
@@ -96,6 +97,10 @@ pub mod theory;
 mod thinned;
 mod unbalanced;
 
+pub use compare::{
+    Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
+    mean_squared_distances,
+};
 pub use error::{Cloud, Error, Result, Shape};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
