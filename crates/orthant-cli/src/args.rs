@@ -121,8 +121,8 @@ const COMPARE_EXAMPLES: &str = "Examples:\n  \
 /// What `compare` takes.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("x", |a| a.value_name("FILE").help("Clouds: files, or - for standard input; with --group one file")),
-    mut_arg("y", |a| a.required(false).default_value("").hide(true)),
+    mut_arg("x", |a| a.index(1).value_name("FILE").help("Clouds: files, or - for standard input; with --group one file")),
+    mut_arg("y", |a| a.index(2).required(false).default_value("").hide(true)),
     mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance over all pairs of clouds; 1 for arccos and linear]")),
     mut_arg("weights", |a| a.help("Column of weights, in all files (name or position); for .npz also another array")),
     mut_arg("time_limit", |a| a.help("Stop after this time, all pairs together: seconds, or with a unit (500ms, 30s, 5m, 2h); see --keep")),
@@ -137,7 +137,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) solve: Solve,
     /// Further clouds
-    #[arg(value_name = "FILES")]
+    #[arg(value_name = "FILES", index = 3)]
     pub(crate) more: Vec<String>,
     /// Split one file into clouds by the values of a column, text or numbers (name or position)
     #[arg(long, value_name = "COLUMN", help_heading = "Reading files")]
