@@ -43,7 +43,9 @@ pub(crate) fn run(arguments: &Compare) -> Result<ExitCode, Failure> {
     })?;
     let options = solve::options(solve, method, epsilon.value)?;
     let mut keep = match &arguments.keep {
-        Some(path) => Some(Keep::open(path, &Header::new(solve, &epsilon, &measures), &clouds.names)?),
+        Some(path) => {
+            Some(Keep::open(path, &Header::new(solve, &epsilon, &measures), &clouds.names)?)
+        }
         None => None,
     };
     let earlier = keep.as_mut().map_or_else(Vec::new, Keep::take_pairs);
@@ -164,8 +166,12 @@ impl Part {
 impl Clouds {
     fn read(arguments: &Compare) -> Result<Self, Failure> {
         let solve = &arguments.solve;
-        let files: Vec<&str> =
-            [&solve.x, &solve.y].into_iter().filter(|f| !f.is_empty()).chain(&arguments.more).map(String::as_str).collect();
+        let files: Vec<&str> = [&solve.x, &solve.y]
+            .into_iter()
+            .filter(|f| !f.is_empty())
+            .chain(&arguments.more)
+            .map(String::as_str)
+            .collect();
         let mut options = ReadOptions::default();
         options.columns.clone_from(&solve.columns);
         options.weights.clone_from(&solve.weights);
@@ -245,8 +251,11 @@ impl Clouds {
                 weights: cloud.weights.as_ref().map(|w| points_of(w, 1, &rows, group)),
             })
             .collect();
-        let dropped =
-            if cloud.dropped > 0 { vec![(input::name(file).to_owned(), cloud.dropped)] } else { Vec::new() };
+        let dropped = if cloud.dropped > 0 {
+            vec![(input::name(file).to_owned(), cloud.dropped)]
+        } else {
+            Vec::new()
+        };
         Ok(Clouds { names, parts, dim, dropped })
     }
 
@@ -420,7 +429,8 @@ impl<'a> Answer<'a> {
             method: p.method.as_str(),
             iterations: p.iterations,
         };
-        let step = |m: &Merge| Step { left: m.left, right: m.right, height: m.height, size: m.size };
+        let step =
+            |m: &Merge| Step { left: m.left, right: m.right, height: m.height, size: m.size };
         let place = |(name, [x, y]): (&'a String, &[f64; 2])| Place { name, x: *x, y: *y };
         Report {
             names,
@@ -514,9 +524,10 @@ impl<'a> Answer<'a> {
         let error = match errors {
             Some(errors) if !errors.is_empty() => {
                 let worst = errors.into_iter().fold(0.0, f64::max);
-                let sampled = comparison.pairs.iter().any(|p| {
-                    p.interval.is_some_and(|i| i.kind == orthant::Certainty::Sampled)
-                });
+                let sampled = comparison
+                    .pairs
+                    .iter()
+                    .any(|p| p.interval.is_some_and(|i| i.kind == orthant::Certainty::Sampled));
                 let how = if sampled { " (from samples, three standard errors)" } else { "" };
                 format!("; errors at most {}{how}", rough(worst, 1))
             }
@@ -656,7 +667,10 @@ mod tests {
     #[test]
     fn names_are_stems_and_unique() {
         assert_eq!(names_of(&["a.csv", "data/b.csv.gz", "c"]), ["a", "b", "c"]);
-        assert_eq!(names_of(&["x/a.csv", "y/a.csv", "-"]), ["x/a.csv", "y/a.csv", "standard input"]);
+        assert_eq!(
+            names_of(&["x/a.csv", "y/a.csv", "-"]),
+            ["x/a.csv", "y/a.csv", "standard input"]
+        );
         assert_eq!(names_of(&["a.csv", "a.csv", "a.csv"]), ["a.csv", "a.csv (2)", "a.csv (3)"]);
         assert_eq!(names_of(&["d/a.npz:x", "d/a.npz:y"]), ["a:x", "a:y"]);
         assert_eq!(names_of(&["a.1.csv", "a.2.csv", ".csv"]), ["a.1", "a.2", ".csv"]);
@@ -664,11 +678,18 @@ mod tests {
 
     #[test]
     fn numbers_are_brief_and_fields_quoted() {
-        for (x, text) in
-            [(0.0, "0"), (1.234_567, "1.2346"), (-0.012_345_6, "-0.012346"), (12_345.6, "12346"), (2e-7, "2.000e-7")]
-        {
+        for (x, text) in [
+            (0.0, "0"),
+            (1.234_567, "1.2346"),
+            (-0.012_345_6, "-0.012346"),
+            (12_345.6, "12346"),
+            (2e-7, "2.000e-7"),
+        ] {
             assert_eq!(brief(x), text);
         }
-        assert_eq!((field("a b"), field("a,\"b\"")), ("a b".to_owned(), "\"a,\"\"b\"\"\"".to_owned()));
+        assert_eq!(
+            (field("a b"), field("a,\"b\"")),
+            ("a b".to_owned(), "\"a,\"\"b\"\"\"".to_owned())
+        );
     }
 }

@@ -960,7 +960,10 @@ fn compare_gives_the_divergences_of_all_pairs() {
         assert_eq!(&report["matrix"][j][i], value);
         let line = &report["intervals"][k];
         assert_eq!((&line["first"], &line["second"]), (&name[i].into(), &name[j].into()));
-        assert_eq!((&line["low"], &line["high"]), (&alone["interval"]["low"], &alone["interval"]["high"]));
+        assert_eq!(
+            (&line["low"], &line["high"]),
+            (&alone["interval"]["low"], &alone["interval"]["high"])
+        );
         assert_eq!(rows[i + 1][j + 1].parse::<f64>().unwrap(), value.as_f64().unwrap());
         assert!(pairs.lines().nth(k + 1).unwrap().ends_with(",true"));
     }
@@ -976,7 +979,10 @@ fn compare_gives_the_divergences_of_all_pairs() {
     assert!((square - report["matrix"][0][1].as_f64().unwrap()).abs() < 1e-9);
 
     let shown = text(&bench.orthant(&format!("compare x.csv y.csv z.csv {rest}")).stdout);
-    assert!(shown.starts_with("3 clouds, 155 points, 2 coordinates\nepsilon = 0.100000\n"), "{shown}");
+    assert!(
+        shown.starts_with("3 clouds, 155 points, 2 coordinates\nepsilon = 0.100000\n"),
+        "{shown}"
+    );
     assert!(shown.contains("online: self terms solved once a cloud; errors at most"), "{shown}");
     assert!(shown.contains("3 of 3 pairs, "), "{shown}");
     assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
@@ -991,7 +997,8 @@ fn compare_splits_a_file_by_a_column() {
     let bench = three();
     // The rows of all three, one after the other, and a text that is quoted.
     let mut all = String::from("kind,a,b,w,year\n");
-    let tables = ["x.csv", "y.csv", "z.csv"].map(|f| std::fs::read_to_string(bench.path(f)).unwrap());
+    let tables =
+        ["x.csv", "y.csv", "z.csv"].map(|f| std::fs::read_to_string(bench.path(f)).unwrap());
     for row in 1..=60 {
         let names = ["\"the, x\"", "y", "z"];
         for (k, (table, name)) in tables.iter().zip(names).enumerate() {
@@ -1051,7 +1058,10 @@ fn a_comparison_goes_on_where_it_was_stopped() {
             assert!(message.starts_with("orthant: pairs.jsonl: "), "{message}");
             assert!(message.contains(part), "{message}");
         };
-        other(&command.replace("0.1", "0.2"), "was made with epsilon 0.1, this run has 0.2; use the same");
+        other(
+            &command.replace("0.1", "0.2"),
+            "was made with epsilon 0.1, this run has 0.2; use the same",
+        );
         other(&command.replace(" v.csv", ""), "was made with 4 clouds, this run has 3");
         other(&command.replace("z.csv", "x.csv"), "other points or weights of \"x.csv (2)\"");
         other(&format!("{command} --weights w"), "other points or weights of \"x\"");
@@ -1080,10 +1090,16 @@ fn compare_says_what_is_wrong() {
     bench.write("line.csv", "1\n2\n");
     bench.write("zero.csv", "a,b,w\n1,2,0\n");
     for (arguments, message) in [
-        ("compare x.csv", "x.csv: one cloud cannot be compared; give more files, or --group COLUMN"),
+        (
+            "compare x.csv",
+            "x.csv: one cloud cannot be compared; give more files, or --group COLUMN",
+        ),
         ("compare x.csv y.csv --group a", "--group splits one file into clouds; give one file"),
         ("compare x.csv --group kind", "x.csv: no column \"kind\""),
-        ("compare x.csv y.csv line.csv", "line.csv has 1 coordinates and x.csv has 3; use --columns"),
+        (
+            "compare x.csv y.csv line.csv",
+            "line.csv has 1 coordinates and x.csv has 3; use --columns",
+        ),
         ("compare x.csv y.csv missing.csv", "missing.csv: "),
         ("compare x.csv zero.csv --columns a,b --weights w", "zero: all weights are zero"),
         ("compare x.csv y.csv --weights-x w", "--weights-x is for two clouds"),
@@ -1091,13 +1107,19 @@ fn compare_says_what_is_wrong() {
         ("compare x.csv y.csv --trace t", "--trace is for two clouds"),
         ("compare x.csv y.csv --output .", ".: is a folder; give --output a file name"),
         ("compare x.csv y.csv --keep no/k.jsonl", "the folder no does not exist"),
-        ("compare line.csv line.csv --method lattice --rank 5 --anchors sobol", "--anchors are those"),
+        (
+            "compare line.csv line.csv --method lattice --rank 5 --anchors sobol",
+            "--anchors are those",
+        ),
         ("compare zero.csv zero.csv --columns a,b", "all points of all clouds coincide"),
         ("compare x.csv y.csv z.csv --columns a,b --eps 1e-12", "x: epsilon = 1e-12 is too small"),
         ("compare x.csv - -", "only one of the clouds can come from standard input"),
     ] {
         let found = bench.fails(arguments, 2);
-        assert!(found.starts_with(&format!("orthant: {message}")) || found.contains(message), "{found}");
+        assert!(
+            found.starts_with(&format!("orthant: {message}")) || found.contains(message),
+            "{found}"
+        );
     }
     bench.write("one.csv", "g,a\nu,0\nu,1\n");
     assert!(bench.fails("compare one.csv --group g", 2).contains("has one value, \"u\""));
@@ -1105,7 +1127,10 @@ fn compare_says_what_is_wrong() {
     let output = bench.orthant("compare x.csv y.csv z.csv --columns a,b --eps 0.01 --max-iter 1");
     assert_eq!(output.status.code(), Some(3));
     let shown = text(&output.stdout);
-    assert!(shown.contains('*') && shown.contains("Not converged (*): raise --max-iter"), "{shown}");
+    assert!(
+        shown.contains('*') && shown.contains("Not converged (*): raise --max-iter"),
+        "{shown}"
+    );
     // Too many for a matrix: the closest pairs.
     let many = vec!["x.csv"; 14].join(" ");
     let shown = text(&bench.orthant(&format!("compare {many} y.csv --columns a,b --eps 1")).stdout);

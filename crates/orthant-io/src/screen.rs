@@ -35,7 +35,14 @@ impl Screen<'_> {
         if values.is_empty() {
             return Err(Error::AllDropped { path: path(), dropped });
         }
-        Ok(Cloud { values, dim: self.labels.len(), weights, columns: self.names, others: Vec::new(), dropped })
+        Ok(Cloud {
+            values,
+            dim: self.labels.len(),
+            weights,
+            columns: self.names,
+            others: Vec::new(),
+            dropped,
+        })
     }
 
     fn screen<T: Copy + Into<f64>>(

@@ -171,12 +171,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Whether there is something in a column of text, which may be anything.
-    fn is_there(
-        &self,
-        record: &ByteRecord,
-        line: Line<'_>,
-        column: usize,
-    ) -> Result<bool, Error> {
+    fn is_there(&self, record: &ByteRecord, line: Line<'_>, column: usize) -> Result<bool, Error> {
         match Field::parse(record.get(column).unwrap_or_default()) {
             Field::Missing => Ok(self.number(record, line, column)?.is_some()),
             _ => Ok(true),

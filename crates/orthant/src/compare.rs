@@ -167,7 +167,11 @@ pub fn mean_squared_distances(measures: &[Measure<'_>]) -> Result<f64> {
         }
     }
     let mean = spread + between;
-    if mean.is_finite() { Ok(mean) } else { Err(Error::Overflow { what: "the mean squared distance" }) }
+    if mean.is_finite() {
+        Ok(mean)
+    } else {
+        Err(Error::Overflow { what: "the mean squared distance" })
+    }
 }
 
 /// Told of every pair when it is finished.
@@ -551,11 +555,12 @@ impl Way<'_> {
             }
             Way::Pooled { pool, source } => {
                 let mut problem = Problem::pooled(pool, mu, nu, options, Terms::Cross)?;
-                let last = |solver: &mut Solver<'_, '_>, problem: &Problem<'_>, start: Start<'_>| {
-                    solver.watched(|observer| {
-                        source.solve(problem, clouds, Term::Cross, start, observer)
-                    })
-                };
+                let last =
+                    |solver: &mut Solver<'_, '_>, problem: &Problem<'_>, start: Start<'_>| {
+                        solver.watched(|observer| {
+                            source.solve(problem, clouds, Term::Cross, start, observer)
+                        })
+                    };
                 let first = solver.cross_by(&mut problem, mu, nu, similar, last)?;
                 (problem, first, Kernels::Shared)
             }

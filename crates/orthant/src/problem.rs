@@ -886,21 +886,21 @@ impl<'p> Problem<'p> {
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
         let goal = self.goal(task);
-        let (outcome, mut plan, builds): (Outcome, Box<dyn StoredPlan<'f, T> + 'f>, _) =
-            match sides {
-                (side, None) => {
-                    let mut kernel = FactoredSelf::new(side);
-                    let outcome = task.solve_self(&mut kernel, goal, observer)?;
-                    let builds = SelfKernel::builds(&kernel);
-                    (outcome, Box::new(kernel), builds)
-                }
-                (x, Some(y)) => {
-                    let mut kernel = Factored::new(x, y);
-                    let outcome = task.solve(&mut kernel, goal, observer)?;
-                    let builds = Kernel::builds(&kernel);
-                    (outcome, Box::new(kernel), builds)
-                }
-            };
+        let (outcome, mut plan, builds): (Outcome, Box<dyn StoredPlan<'f, T> + 'f>, _) = match sides
+        {
+            (side, None) => {
+                let mut kernel = FactoredSelf::new(side);
+                let outcome = task.solve_self(&mut kernel, goal, observer)?;
+                let builds = SelfKernel::builds(&kernel);
+                (outcome, Box::new(kernel), builds)
+            }
+            (x, Some(y)) => {
+                let mut kernel = Factored::new(x, y);
+                let outcome = task.solve(&mut kernel, goal, observer)?;
+                let builds = Kernel::builds(&kernel);
+                (outcome, Box::new(kernel), builds)
+            }
+        };
         // Of the plan of mass 1, as everything else.
         let mass = task.mass(&outcome);
         let transport_cost = if let Ground::Maps { frame: Some(frame), .. } = &self.ground {

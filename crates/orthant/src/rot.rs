@@ -215,8 +215,7 @@ impl<'s, 'o> Solver<'s, 'o> {
             return last(self, problem, otherwise);
         };
         problem.resume(problem.begun(), earlier.iterations);
-        let (mut solution, scaling) =
-            last(self, problem, Start::Potential(&earlier.potential_x))?;
+        let (mut solution, scaling) = last(self, problem, Start::Potential(&earlier.potential_x))?;
         solution.add_work_of(&earlier);
         solution.stages += earlier.stages;
         problem.resume(problem.begun(), 0);

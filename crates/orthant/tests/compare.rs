@@ -372,7 +372,8 @@ fn translates_are_points_on_a_line() {
         .iter()
         .map(|t| {
             let points = normal(40, &[0.0, 0.0], 1.0, 8);
-            let moved = points.chunks(2).flat_map(|p| [p[0] + 0.6 * t, p[1] + 0.8 * t]).collect::<Vec<_>>();
+            let moved =
+                points.chunks(2).flat_map(|p| [p[0] + 0.6 * t, p[1] + 0.8 * t]).collect::<Vec<_>>();
             Measure::uniform(Points::new(moved, 2).unwrap())
         })
         .collect();
@@ -418,7 +419,9 @@ fn bad_input_names_the_clouds() {
     let linear = message(&clouds, &options(Method::Factored(Features::Linear)));
     assert!(linear.to_string().starts_with("cloud 1: "), "{linear}");
     let matrix = CostMatrix::new(vec![0.0; 1500], 50, 30).unwrap();
-    for method in [Method::Dense(Cost::Matrix(matrix.clone())), Method::Online(Cost::Matrix(matrix))] {
+    for method in
+        [Method::Dense(Cost::Matrix(matrix.clone())), Method::Online(Cost::Matrix(matrix))]
+    {
         assert!(matches!(message(&clouds, &options(method)), Error::TwoClouds { .. }));
     }
     let unequal = builder(Method::online()).rho_x(1.0).build().unwrap();
@@ -436,7 +439,9 @@ fn bad_input_names_the_clouds() {
     }
     // A pair for which features do not fit.
     let tight = builder(Method::gaussian()).rank(100).max_memory(1000).build().unwrap();
-    assert!(message(&clouds, &tight).to_string().starts_with("cloud 1: storing the feature matrices"));
+    assert!(
+        message(&clouds, &tight).to_string().starts_with("cloud 1: storing the feature matrices")
+    );
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub fn linkage(matrix: &[f64], count: usize) -> Result<Vec<Merge>> {
         let (height, (row, left, size), (gone, right, other)) = closest;
         for &(k, ..) in &there {
             // The mean over both parts, by their sizes.
-            let parts = size as f64 * means[row * count + k] + other as f64 * means[gone * count + k];
+            let parts =
+                size as f64 * means[row * count + k] + other as f64 * means[gone * count + k];
             let mean = parts / (size + other) as f64;
             means[row * count + k] = mean;
             means[k * count + row] = mean;
@@ -113,10 +114,8 @@ pub struct Embedding {
 /// ```
 pub fn embedding(matrix: &[f64], count: usize) -> Result<Embedding> {
     check(matrix, count)?;
-    let means: Vec<f64> = matrix
-        .chunks_exact(count)
-        .map(|row| row.iter().map(|x| x / count as f64).sum())
-        .collect();
+    let means: Vec<f64> =
+        matrix.chunks_exact(count).map(|row| row.iter().map(|x| x / count as f64).sum()).collect();
     let mean = means.iter().map(|x| x / count as f64).sum::<f64>();
     // The products of points around their mean.
     let mut products = vec![0.0; count * count];
@@ -196,8 +195,7 @@ mod tests {
             let mut clusters: Vec<Vec<usize>> = (0..count).map(|i| vec![i]).collect();
             let mut there: Vec<usize> = (0..count).collect();
             let mean = |a: &[usize], b: &[usize]| {
-                let sum: f64 =
-                    a.iter().flat_map(|i| b.iter().map(|j| matrix[i * count + j])).sum();
+                let sum: f64 = a.iter().flat_map(|i| b.iter().map(|j| matrix[i * count + j])).sum();
                 sum / (a.len() * b.len()) as f64
             };
             for merge in &tree {
@@ -218,7 +216,10 @@ mod tests {
                 clusters.push(both);
             }
             let mut order = leaves(&tree);
-            assert!(tree.windows(2).all(|w| w[0].height <= w[1].height), "average linkage is monotone");
+            assert!(
+                tree.windows(2).all(|w| w[0].height <= w[1].height),
+                "average linkage is monotone"
+            );
             // Clusters are next to each other.
             for cluster in &clusters {
                 let mut places: Vec<usize> =
@@ -235,8 +236,9 @@ mod tests {
 
     #[test]
     fn an_embedding_keeps_the_distances_of_the_plane() {
-        let at: Vec<[f64; 2]> =
-            (0..9).map(|i| [5.0 + (f64::from(i) * 2.1).sin(), (f64::from(i) * 1.3).cos()]).collect();
+        let at: Vec<[f64; 2]> = (0..9)
+            .map(|i| [5.0 + (f64::from(i) * 2.1).sin(), (f64::from(i) * 1.3).cos()])
+            .collect();
         let matrix = squares(&at);
         let Embedding { points, share } = embedding(&matrix, 9).unwrap();
         assert!((share - 1.0).abs() < 1e-12);
@@ -251,7 +253,10 @@ mod tests {
         assert!(length(0) >= length(1));
         // One cloud, and clouds that coincide.
         assert_eq!(embedding(&[0.0], 1).unwrap().points, [[0.0; 2]]);
-        assert_eq!(embedding(&[0.0; 4], 2).unwrap(), Embedding { points: vec![[0.0; 2]; 2], share: 1.0 });
+        assert_eq!(
+            embedding(&[0.0; 4], 2).unwrap(),
+            Embedding { points: vec![[0.0; 2]; 2], share: 1.0 }
+        );
         // Divergences may be a little below zero.
         assert_eq!(embedding(&[0.0, -1e-9, -1e-9, 0.0], 2).unwrap().points, [[0.0; 2]; 2]);
     }
