@@ -514,8 +514,7 @@ impl<'a> Answer<'a> {
             Sharing::SelfTerms => "self terms solved once a cloud",
             Sharing::Features => "features and self terms computed once a cloud",
             Sharing::Map => {
-                "one feature map for all; the features do not fit into --memory together, so they are \
-                 evaluated for every pair"
+                "one map for all; its features do not fit into --memory and are evaluated for every pair"
             }
             _ => "kernels of the pair: nothing shared",
         };
@@ -529,10 +528,10 @@ impl<'a> Answer<'a> {
                     .iter()
                     .any(|p| p.interval.is_some_and(|i| i.kind == orthant::Certainty::Sampled));
                 let how = if sampled { " (from samples, three standard errors)" } else { "" };
-                format!("; errors at most {}{how}", rough(worst, 1))
+                format!("\nerrors at most {}{how}", rough(worst, 1))
             }
             Some(_) => String::new(),
-            None => "; errors not known".to_owned(),
+            None => "\nerrors not known: --certify bounds those of random features".to_owned(),
         };
         format!("{}: {shared}{error}", methods.join(", "))
     }

@@ -983,7 +983,7 @@ fn compare_gives_the_divergences_of_all_pairs() {
         shown.starts_with("3 clouds, 155 points, 2 coordinates\nepsilon = 0.100000\n"),
         "{shown}"
     );
-    assert!(shown.contains("online: self terms solved once a cloud; errors at most"), "{shown}");
+    assert!(shown.contains("online: self terms solved once a cloud\nerrors at most"), "{shown}");
     assert!(shown.contains("3 of 3 pairs, "), "{shown}");
     assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
     // For two clouds epsilon is that of divergence.

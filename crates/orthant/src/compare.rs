@@ -505,19 +505,16 @@ impl Turns<'_> {
     /// A cloud with itself.
     fn own(&mut self, k: usize, solver: &mut Solver<'_, '_>) -> Result<Solution> {
         let (mu, options) = (&self.measures[k], solver.options());
-        let (problem, first) = match &mut self.way {
-            Some(Way::Pooled { pool, source }) => {
-                let problem = Problem::pooled(pool, mu, mu, options, Terms::Own)?;
-                let first = solver.watched(|observer| {
-                    source.solve(&problem, [k; 2], Term::SelfX, Start::Flat, observer)
-                })?;
-                (problem, first)
-            }
-            _ => {
-                let problem = Problem::new(mu, mu, options, Terms::Own)?;
-                let first = solver.solve(&problem, Term::SelfX, Start::Flat)?;
-                (problem, first)
-            }
+        let (problem, first) = if let Some(Way::Pooled { pool, source }) = &mut self.way {
+            let problem = Problem::pooled(pool, mu, mu, options, Terms::Own)?;
+            let first = solver.watched(|observer| {
+                source.solve(&problem, [k; 2], Term::SelfX, Start::Flat, observer)
+            })?;
+            (problem, first)
+        } else {
+            let problem = Problem::new(mu, mu, options, Terms::Own)?;
+            let first = solver.solve(&problem, Term::SelfX, Start::Flat)?;
+            (problem, first)
         };
         Ok(solver.improve(problem, Terms::Own, first)?.1)
     }

@@ -5,7 +5,7 @@ use crate::linalg;
 
 /// Two clusters that become one: a step of [`linkage`].
 ///
-/// Clusters are numbered as in SciPy: those below the number of clouds are the clouds themselves, and the step
+/// Clusters are numbered as in `SciPy`: those below the number of clouds are the clouds themselves, and the step
 /// `k` (from 0) makes the cluster `clouds + k`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Merge {
@@ -73,15 +73,24 @@ pub fn linkage(matrix: &[f64], count: usize) -> Result<Vec<Merge>> {
     Ok(merges)
 }
 
-/// The clouds in an order in which no two branches of the tree cross.
+/// The clouds in an order in which no two branches of the tree cross: of two branches the one with the first cloud
+/// comes first.
 pub fn leaves(tree: &[Merge]) -> Vec<usize> {
     let count = tree.len() + 1;
+    let mut first: Vec<usize> = (0..count).collect();
+    for merge in tree {
+        first.push(first[merge.left].min(first[merge.right]));
+    }
     let mut order = Vec::with_capacity(count);
-    let mut open = vec![if tree.is_empty() { 0 } else { count + tree.len() - 1 }];
+    let mut open = vec![first.len() - 1];
     while let Some(cluster) = open.pop() {
         match cluster.checked_sub(count) {
             None => order.push(cluster),
-            Some(step) => open.extend([tree[step].right, tree[step].left]),
+            Some(step) => {
+                let Merge { left, right, .. } = tree[step];
+                let ordered = first[left] < first[right];
+                open.extend(if ordered { [right, left] } else { [left, right] });
+            }
         }
     }
     order
@@ -227,6 +236,7 @@ mod tests {
                 places.sort_unstable();
                 assert_eq!(places.last().unwrap() - places[0] + 1, cluster.len());
             }
+            assert_eq!(order[0], 0);
             order.sort_unstable();
             assert!(order.into_iter().eq(0..count));
         }
