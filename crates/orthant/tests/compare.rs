@@ -257,7 +257,7 @@ impl FeatureMap for Counted {
 #[test]
 fn features_are_evaluated_once_whatever_the_number_of_pairs() {
     let clouds: Vec<Measure<'_>> =
-        (0..7).map(|k| normal_measure(64, &[0.2 * f64::from(k), 0.0], 1.0, k as u64)).collect();
+        (0..7_u32).map(|k| normal_measure(64, &[0.2 * f64::from(k), 0.0], 1.0, k.into())).collect();
     let all = together(&clouds);
     let count = |clouds: &[Measure<'_>], memory: u64| {
         let map = Gaussian::paper(&all, &all, 0.5, 64, 0, true).unwrap();

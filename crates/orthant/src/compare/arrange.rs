@@ -204,7 +204,8 @@ mod tests {
             let mut clusters: Vec<Vec<usize>> = (0..count).map(|i| vec![i]).collect();
             let mut there: Vec<usize> = (0..count).collect();
             let mean = |a: &[usize], b: &[usize]| {
-                let sum: f64 = a.iter().flat_map(|i| b.iter().map(|j| matrix[i * count + j])).sum();
+                let sum: f64 =
+                    a.iter().map(|i| b.iter().map(|j| matrix[i * count + j]).sum::<f64>()).sum();
                 sum / (a.len() * b.len()) as f64
             };
             for merge in &tree {
