@@ -162,3 +162,43 @@ def test_unbalanced_rot_is_that_of_pot(tmp_path, method, reach):
     assert result["transport_cost"] == pytest.approx(linear, rel=1e-7)
     assert result["mass"] == pytest.approx(mass, rel=1e-7)
     assert result["value_kl"] == pytest.approx(value, rel=1e-7)
+
+
+def test_maps_are_those_of_the_plan_of_pot(tmp_path):
+    x, y, a, b = clouds()
+    names = ["p", "q", "r"]
+    kinds = np.array(["ash", "beech", "cedar"])[(y[:, 0] > 0.4).astype(int) + (y[:, 1] > 0.6)]
+    np.savez(tmp_path / "x.npz", points=x, weights=a)
+    frame = pd.DataFrame(y, columns=names).assign(w=b, kind=kinds, age=y[:, 2] ** 2)
+    frame.to_parquet(tmp_path / "y.parquet")
+    epsilon = 0.5
+    plan = ot.sinkhorn(
+        a / a.sum(), b / b.sum(), ot.dist(x, y), epsilon,
+        method="sinkhorn_log", numItermax=100_000, stopThr=1e-13,
+    )
+    rows = plan / plan.sum(axis=1, keepdims=True)
+    problem = [f"{tmp_path}/x.npz:points", tmp_path / "y.parquet", "--weights-x", "weights",
+               "--weights-y", "w", "--eps", epsilon, "--tol", 1e-11]
+    orthant("map", *problem, "--vote", "kind", "--carry", "age", "--output", tmp_path / "m.csv")
+    moved = pd.read_csv(tmp_path / "m.csv")
+    assert list(moved.columns) == ["c1", "c2", "c3", "age", "kind", "kind_probability"]
+    np.testing.assert_allclose(moved[["c1", "c2", "c3"]], rows @ y, atol=1e-8)
+    np.testing.assert_allclose(moved["age"], rows @ y[:, 2] ** 2, atol=1e-8)
+    shares = np.stack([rows @ (kinds == k) for k in ["ash", "beech", "cedar"]], axis=1)
+    np.testing.assert_allclose(moved["kind_probability"], shares.max(axis=1), atol=1e-8)
+    assert list(moved["kind"]) == list(np.array(["ash", "beech", "cedar"])[shares.argmax(axis=1)])
+
+    columns = ["--columns", "1-3"]
+    orthant("map", *problem, *columns, "--back", "--output", tmp_path / "b.npy",
+            "--partners", tmp_path / "n.npy", "--top-k", 1, "--pairs", tmp_path / "s.npy")
+    back = plan.T / plan.T.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.load(tmp_path / "b.npy"), back @ x, atol=1e-8)
+    best = np.load(tmp_path / "n.npy")
+    assert (best[:, 0] == np.arange(len(y))).all() and (best[:, 1] == back.argmax(axis=1)).all()
+    np.testing.assert_allclose(best[:, 2], back.max(axis=1), rtol=1e-7)
+    pairs = np.load(tmp_path / "s.npy")
+    assert pairs.shape == (1000, 2) and pairs.dtype == np.int64
+    # Drawn from the plan: the mean cost of a thousand pairs, within five deviations.
+    cost = ot.dist(x, y)
+    drawn = cost[pairs[:, 0], pairs[:, 1]]
+    assert abs(drawn.mean() - (plan * cost).sum()) < 5 * drawn.std() / np.sqrt(1000)

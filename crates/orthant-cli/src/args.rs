@@ -20,6 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         orthant divergence before.csv after.csv   how far apart are two clouds?\n  \
         orthant rot x.npy y.npy --accuracy 1e-5   how much does it cost to move one to the other?\n  \
         orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n  \
+        orthant map x.csv y.csv -o moved.csv      where does every point go?\n  \
+        orthant report x.csv y.csv -o page.html   all of it on a page, with pictures\n  \
         orthant compare a.csv b.csv c.csv         which of many clouds are alike?\n\n\
         Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge, or did not reach the accuracy,\n\
         within the limits (the result so far is printed), 1 anything else."
@@ -37,6 +39,12 @@ pub(crate) enum Command {
     /// Sinkhorn divergence of two clouds: zero if they are equal, positive if not
     #[command(after_help = SOLVE_EXAMPLES_DIVERGENCE)]
     Divergence(Solve),
+    /// Move one cloud to the other along the plan, bring columns of it back, or list what goes where
+    #[command(after_help = MAP_EXAMPLES)]
+    Map(Map),
+    /// One page about two clouds for a browser: the clouds, the map, potentials, convergence, values
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(Report),
     /// Many clouds: the Sinkhorn divergences of all pairs, with intervals
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Compare),
@@ -150,13 +158,88 @@ pub(crate) struct Compare {
     pub(crate) keep: Option<PathBuf>,
 }
 
+const MAP_EXAMPLES: &str = "Examples:\n  \
+    orthant map x.csv y.csv --eps 0.1 > moved.csv    every point of x, where y is\n  \
+    orthant map x.csv y.csv --output moved.npy --back      from y to x, as an array\n  \
+    orthant map x.csv y.csv -o moved.csv --at new.csv      points that were not there before\n  \
+    orthant map x.csv y.csv -o moved.csv --columns lon,lat --carry kind --carry height\n  \
+    orthant map x.csv y.csv -o moved.csv --partners partners.csv --top-k 3 --pairs pairs.npy\n\n\
+    A point goes to the mean of its partners in the other cloud, with the probabilities of the plan. The\n\
+    output has the columns of the file whose points are mapped, with other coordinates; columns that\n\
+    are no coordinates stay as they are. --carry adds columns of the other file: means of numbers, and\n\
+    for text the value that most of the mass goes to, with its part of the mass as NAME_probability\n\
+    (--vote does that with numbers too). Without --output the table goes to standard output, and the\n\
+    answer for people to standard error. Tables are .csv, .tsv or .npy: arrays have the coordinates\n\
+    and carried numbers only. Points are counted from 1, in arrays from 0. JSON as for rot.";
+
+/// What `map` takes.
+#[derive(Debug, Args)]
+#[command(mut_arg("output", |output| output.help(
+    "Write the moved points to a table, .csv, .tsv or .npy [default: CSV to standard output]"
+)))]
+pub(crate) struct Map {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
+    /// Map the points of this file, and not those of the first cloud (with --back: of the second)
+    #[arg(long, value_name = "FILE", help_heading = "Maps")]
+    pub(crate) at: Option<String>,
+    /// Map the second cloud to the first
+    #[arg(long, help_heading = "Maps")]
+    pub(crate) back: bool,
+    /// Bring along a column of the cloud that is mapped to (name or position): the mean of numbers, a vote
+    /// on text; may be repeated
+    #[arg(long, value_name = "COLUMN", help_heading = "Maps")]
+    pub(crate) carry: Vec<String>,
+    /// The same, by vote also where the column holds numbers
+    #[arg(long, value_name = "COLUMN", help_heading = "Maps")]
+    pub(crate) vote: Vec<String>,
+    /// Write the largest partners of every point to a table: i of the points that are mapped, j of the
+    /// other cloud, and the probability; takes all pairs
+    #[arg(long, value_name = "FILE", help_heading = "Maps")]
+    pub(crate) partners: Option<PathBuf>,
+    /// Number of partners of a point
+    #[arg(
+        long,
+        value_name = "K",
+        default_value_t = 5,
+        requires = "partners",
+        help_heading = "Maps"
+    )]
+    pub(crate) top_k: usize,
+    #[command(flatten)]
+    pub(crate) pairs: Pairs,
+}
+
+const REPORT_EXAMPLES: &str = "Examples:\n  \
+    orthant report x.csv y.csv --output report.html\n  \
+    orthant report x.npy y.npy --eps 0.1 --accuracy 1e-5 -o report.html\n\n\
+    The page needs nothing but itself: pictures are part of it, and it has no scripts. Clouds of more than two\n\
+    dimensions are drawn on the first two principal axes of both together. What is printed is what rot\n\
+    prints.";
+
+/// What `report` takes.
+#[derive(Debug, Args)]
+#[command(mut_arg("output", |output| output.help("The page to write, .html")))]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
+}
+
 /// What `rot` takes.
 #[derive(Debug, Args)]
 pub(crate) struct Rot {
     #[command(flatten)]
     pub(crate) solve: Solve,
-    /// Write pairs of points that the plan couples to a CSV file: i of the first cloud and j of the second,
-    /// counted from 1, drawn independently with the probabilities of the plan; --seed is theirs too
+    #[command(flatten)]
+    pub(crate) pairs: Pairs,
+}
+
+/// Samples of the plan.
+#[derive(Debug, Args)]
+pub(crate) struct Pairs {
+    /// Write pairs of points that the plan couples to a table, .csv, .tsv or .npy: i of the first cloud and j of the
+    /// second, counted from 1 (in arrays from 0), drawn independently with the probabilities of the plan; --seed is
+    /// theirs too
     #[arg(long, value_name = "FILE", help_heading = "Pairs")]
     pub(crate) pairs: Option<PathBuf>,
     /// Number of pairs

@@ -31,6 +31,10 @@ impl Failure {
     /// Calls a cloud by its file.
     pub(crate) fn name_cloud(self, files: [&str; 2]) -> Self {
         let Failure::Input(error) = self else { return self };
+        // Others keep what was said of them.
+        if !matches!(error.downcast_ref(), Some(orthant::Error::InCloud { .. })) {
+            return Failure::Input(error);
+        }
         match error.downcast::<orthant::Error>() {
             Ok(orthant::Error::InCloud { cloud, source }) => {
                 Failure::from(*source).of_file(crate::input::name(files[cloud as usize]))
@@ -69,6 +73,12 @@ impl From<orthant::Error> for Failure {
 
 impl From<orthant_io::Error> for Failure {
     fn from(error: orthant_io::Error) -> Self {
+        Failure::Input(error.into())
+    }
+}
+
+impl From<orthant_draw::Error> for Failure {
+    fn from(error: orthant_draw::Error) -> Self {
         Failure::Input(error.into())
     }
 }

@@ -14,35 +14,40 @@ pub(crate) struct Clouds {
 
 impl Clouds {
     pub(crate) fn read(arguments: &Solve) -> Result<Self, Failure> {
+        Clouds::read_with(arguments, |_, _| {})
+    }
+
+    /// With changes to what is read of either file.
+    pub(crate) fn read_with(
+        arguments: &Solve,
+        change: impl Fn(orthant::Cloud, &mut ReadOptions),
+    ) -> Result<Self, Failure> {
         if arguments.x == "-" && arguments.y == "-" {
             return Err(Failure::input(
                 "only one of the clouds can come from standard input; give a file for the other",
             ));
         }
-        let options = |weights: &Option<String>| {
-            let mut options = ReadOptions::default();
-            options.columns.clone_from(&arguments.columns);
-            options.weights = weights.clone().or_else(|| arguments.weights.clone());
-            options.missing = match arguments.missing {
-                MissingName::Error => Missing::Error,
-                MissingName::Drop => Missing::Drop,
+        let read = |cloud| {
+            let (file, weights) = match cloud {
+                orthant::Cloud::X => (&arguments.x, &arguments.weights_x),
+                orthant::Cloud::Y => (&arguments.y, &arguments.weights_y),
             };
-            options
+            let mut options = read_options(arguments);
+            options.weights = weights.clone().or_else(|| arguments.weights.clone());
+            change(cloud, &mut options);
+            orthant_io::read(file, &options)
         };
-        let clouds = Clouds {
-            x: orthant_io::read(&arguments.x, &options(&arguments.weights_x))?,
-            y: orthant_io::read(&arguments.y, &options(&arguments.weights_y))?,
-        };
-        if clouds.x.dim != clouds.y.dim {
-            return Err(Failure::input(format!(
-                "{} has {} coordinates and {} has {}; use --columns to choose the same ones",
-                name(&arguments.x),
-                clouds.x.dim,
-                name(&arguments.y),
-                clouds.y.dim
-            )));
-        }
+        let clouds = Clouds { x: read(orthant::Cloud::X)?, y: read(orthant::Cloud::Y)? };
+        same_dimension([&arguments.x, &arguments.y], [clouds.x.dim, clouds.y.dim])?;
         Ok(clouds)
+    }
+
+    /// One of them.
+    pub(crate) fn get(&self, cloud: orthant::Cloud) -> &Cloud {
+        match cloud {
+            orthant::Cloud::X => &self.x,
+            orthant::Cloud::Y => &self.y,
+        }
     }
 
     /// The measures, and how many rows were dropped.
@@ -60,9 +65,46 @@ impl Clouds {
     }
 }
 
+/// What the arguments say of all files.
+pub(crate) fn read_options(arguments: &Solve) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.columns.clone_from(&arguments.columns);
+    options.missing = match arguments.missing {
+        MissingName::Error => Missing::Error,
+        MissingName::Drop => Missing::Drop,
+    };
+    options
+}
+
+/// Checks that two files have points of the same space.
+pub(crate) fn same_dimension(files: [&str; 2], dims: [usize; 2]) -> Result<(), Failure> {
+    if dims[0] == dims[1] {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "{} has {} coordinates and {} has {}; use --columns to choose the same ones",
+        name(files[0]),
+        dims[0],
+        name(files[1]),
+        dims[1]
+    )))
+}
+
 /// How messages call a file.
 pub(crate) fn name(spec: &str) -> &str {
     if spec == "-" { "standard input" } else { spec }
+}
+
+pub(crate) fn points<'a>(cloud: &'a Cloud, name: &str) -> Result<Points<'a>, Failure> {
+    points_of(&cloud.values, cloud.dim, name)
+}
+
+fn points_of<'a>(values: &'a Values, dim: usize, name: &str) -> Result<Points<'a>, Failure> {
+    let points = match values {
+        Values::F32(values) => Points::new(values, dim),
+        Values::F64(values) => Points::new(values, dim),
+    };
+    points.map_err(|error| Failure::from(error).of_file(name))
 }
 
 pub(crate) fn measure<'a>(cloud: &'a Cloud, name: &str) -> Result<Measure<'a>, Failure> {
@@ -76,14 +118,11 @@ pub(crate) fn measure_of<'a>(
     weights: Option<&[f64]>,
     name: &str,
 ) -> Result<Measure<'a>, Failure> {
-    let points = match values {
-        Values::F32(values) => Points::new(values, dim),
-        Values::F64(values) => Points::new(values, dim),
-    };
-    let of_file = |error: orthant::Error| Failure::from(error).of_file(name);
-    let points = points.map_err(of_file)?;
+    let points = points_of(values, dim, name)?;
     match weights {
         None => Ok(Measure::uniform(points)),
-        Some(weights) => Measure::weighted(points, weights).map_err(of_file),
+        Some(weights) => {
+            Measure::weighted(points, weights).map_err(|error| Failure::from(error).of_file(name))
+        }
     }
 }

@@ -8,10 +8,13 @@ mod data;
 mod demo;
 mod failure;
 mod input;
+mod map;
 mod memory;
 mod output;
 mod progress;
+mod report;
 mod solve;
+mod view;
 
 use std::process::ExitCode;
 
@@ -38,6 +41,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Rot(arguments) => solve::rot(&arguments),
         Command::Divergence(arguments) => solve::divergence(&arguments),
+        Command::Map(arguments) => map::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use comfy_table::{Table, presets};
 use orthant::{Divergence, Interval, Measure, Solution, Stop, Used};
+use orthant_io::{Cells, Series, TableFormat};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -319,13 +320,42 @@ pub(crate) fn write_potentials(
     written.map_err(|error| Failure::Other(error.into()))
 }
 
-/// Writes pairs of points as CSV, counted from 1.
+/// Writes pairs of points as a table.
 pub(crate) fn write_pairs(path: &Path, pairs: &[[usize; 2]]) -> Result<(), Failure> {
-    let written = orthant_io::write_atomic(path, |out| {
-        writeln!(out, "i,j")?;
-        pairs.iter().try_for_each(|[i, j]| writeln!(out, "{},{}", i + 1, j + 1))
-    });
-    written.map_err(|error| Failure::Other(error.into()))
+    let format = TableFormat::of(path)?;
+    let column = |c: usize, name: &str| indices(name, pairs.iter().map(|pair| pair[c]), format);
+    write_table(path, format, &[column(0, "i"), column(1, "j")], true)
+}
+
+/// A column of points by their numbers: from 1 as people count, from 0 in arrays.
+pub(crate) fn indices(
+    name: &str,
+    points: impl Iterator<Item = usize>,
+    format: TableFormat,
+) -> Series<'static> {
+    let first = u64::from(format != TableFormat::Npy);
+    Series {
+        name: name.to_owned(),
+        cells: Cells::Indices(points.map(|i| i as u64 + first).collect()),
+    }
+}
+
+/// Writes a table, whole or not at all.
+pub(crate) fn write_table(
+    path: &Path,
+    format: TableFormat,
+    columns: &[Series<'_>],
+    header: bool,
+) -> Result<(), Failure> {
+    orthant_io::write_table(path, format, columns, header)
+        .map_err(|error| Failure::Other(error.into()))
+}
+
+/// Checks, before any work, that a table can be written to a file.
+pub(crate) fn check_table(path: &Path, option: &str) -> Result<TableFormat, Failure> {
+    let format = TableFormat::of(path)?;
+    check_writable(path, option)?;
+    Ok(format)
 }
 
 /// Checks, before any work, that a file can be written to.

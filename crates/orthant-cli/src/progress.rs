@@ -51,6 +51,16 @@ impl Bar {
         }
     }
 
+    /// Keeps the iterations from now on.
+    pub(crate) fn keep_steps(&mut self) {
+        self.trace.get_or_insert_default();
+    }
+
+    /// The marginal errors of the iterations that were kept.
+    pub(crate) fn errors(&self) -> Vec<f64> {
+        self.trace.iter().flatten().map(|step| step.marginal_error).collect()
+    }
+
     pub(crate) fn finish(&self) {
         self.line.finish_and_clear();
     }

@@ -1,6 +1,8 @@
 //! `orthant rot` and `orthant divergence`.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -13,7 +15,8 @@ use orthant::{
 };
 
 use crate::args::{
-    AnchorsName, LandmarksName, MethodName, PrecisionName, Rot, Solve, SolverName, Unbalanced,
+    AnchorsName, LandmarksName, MethodName, Pairs, PrecisionName, Rot, Solve, SolverName,
+    Unbalanced,
 };
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
@@ -29,15 +32,8 @@ const WIDTH: u16 = 100;
 const DEFAULT_EPSILON: f64 = 0.05;
 
 pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
-    let Rot { solve, pairs, count } = arguments;
-    if let Some(path) = pairs {
-        output::check_writable(path, "--pairs")?;
-        if solve.method == MethodName::Nystrom && !solve.polish {
-            return Err(Failure::input(
-                "--pairs are drawn from positive plans, that of nystrom need not be; add --polish or use another method",
-            ));
-        }
-    }
+    let Rot { solve, pairs: Pairs { pairs, count } } = arguments;
+    check_pairs(solve, pairs.as_deref(), "--pairs")?;
     command(solve, |options, bar, measures| {
         let [mu, nu] = measures;
         let plan = Solver::new(options).observer(bar).plan(mu, nu)?;
@@ -49,6 +45,22 @@ pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
         let masses = [mu.mass(), nu.mass()];
         Ok(Answer { report, cross: solution, selves: None, masses })
     })
+}
+
+/// Checks, before any work, that what a plan couples can be written to a file.
+pub(crate) fn check_pairs(
+    arguments: &Solve,
+    path: Option<&Path>,
+    option: &str,
+) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    output::check_table(path, option)?;
+    if arguments.method == MethodName::Nystrom && !arguments.polish {
+        return Err(Failure::input(format!(
+            "{option} are those of positive plans, that of nystrom need not be; add --polish or use another method",
+        )));
+    }
+    Ok(())
 }
 
 pub(crate) fn divergence(arguments: &Solve) -> Result<ExitCode, Failure> {
@@ -66,12 +78,12 @@ pub(crate) fn divergence(arguments: &Solve) -> Result<ExitCode, Failure> {
 }
 
 /// What either command computes.
-struct Answer {
-    report: Report,
-    cross: Solution,
-    selves: Option<[Solution; 2]>,
+pub(crate) struct Answer {
+    pub(crate) report: Report,
+    pub(crate) cross: Solution,
+    pub(crate) selves: Option<[Solution; 2]>,
     /// Sums of the weights.
-    masses: [f64; 2],
+    pub(crate) masses: [f64; 2],
 }
 
 impl Answer {
@@ -82,49 +94,85 @@ impl Answer {
     }
 }
 
-fn sizes([mu, nu]: &[Measure<'_>; 2]) -> Sizes {
+pub(crate) fn sizes([mu, nu]: &[Measure<'_>; 2]) -> Sizes {
     Sizes { n: mu.points().len(), m: nu.points().len(), dim: mu.dim() }
 }
 
-/// Reads, solves and prints.
+/// Reads, solves, writes potentials and prints.
 fn command(
     arguments: &Solve,
     solve: impl FnOnce(&Options<'_>, &mut Bar, &[Measure<'_>; 2]) -> Result<Answer, Failure> + Send,
 ) -> Result<ExitCode, Failure> {
+    if let Some(path) = &arguments.output {
+        output::check_writable(path, "--output")?;
+    }
+    let read = || Clouds::read(arguments);
+    command_with(arguments, read, Channel::Output, |options, bar, _, measures| {
+        let answer = solve(options, bar, measures)?;
+        if let Some(path) = &arguments.output {
+            let selves = answer.selves.as_ref().map(|[x, y]| [x, y]);
+            output::write_potentials(path, measures, &answer.cross, selves)?;
+        }
+        Ok((answer, None))
+    })
+}
+
+/// Where the answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    Output,
+    /// The output is for something else.
+    Error,
+}
+
+/// Reads, solves and prints. What is done with the clouds and their measures is an answer, and perhaps a row more for
+/// people.
+pub(crate) fn command_with(
+    arguments: &Solve,
+    read: impl FnOnce() -> Result<Clouds, Failure>,
+    channel: Channel,
+    solve: impl FnOnce(
+        &Options<'_>,
+        &mut Bar,
+        &Clouds,
+        &[Measure<'_>; 2],
+    ) -> Result<(Answer, Option<Row>), Failure>
+    + Send,
+) -> Result<ExitCode, Failure> {
     let begun = Instant::now();
     let method = method(arguments)?;
-    for (path, option) in [(&arguments.output, "--output"), (&arguments.trace, "--trace")] {
-        if let Some(path) = path {
-            output::check_writable(path, option)?;
-        }
+    if let Some(path) = &arguments.trace {
+        output::check_writable(path, "--trace")?;
     }
-    let clouds = Clouds::read(arguments)?;
+    let clouds = read()?;
     let measures = clouds.measures(arguments)?;
     let read = begun.elapsed().as_secs_f64();
 
     let epsilon = arguments.threads.run(|| Epsilon::choose(arguments, &measures))?;
     let options = options(arguments, method, epsilon.value)?;
     let mut bar = Bar::new(arguments.tol, arguments.trace.is_some());
-    let answer = arguments.threads.run(|| solve(&options, &mut bar, &measures));
+    let answer = arguments.threads.run(|| solve(&options, &mut bar, &clouds, &measures));
     bar.finish();
-    let mut answer = answer.map_err(|failure| failure.name_cloud([&arguments.x, &arguments.y]))?;
-    if let Some(path) = &arguments.output {
-        let selves = answer.selves.as_ref().map(|[x, y]| [x, y]);
-        output::write_potentials(path, &measures, &answer.cross, selves)?;
-    }
+    let (mut answer, more) =
+        answer.map_err(|failure| failure.name_cloud([&arguments.x, &arguments.y]))?;
     if let Some(path) = &arguments.trace {
         bar.write_trace(path)?;
     }
     answer.report.seconds.read = read;
     answer.report.seconds.total = begun.elapsed().as_secs_f64();
-    output::to_stdout(|out| {
+    let print = |out: &mut dyn io::Write| {
         if arguments.json {
             serde_json::to_writer(&mut *out, &answer.report)?;
             writeln!(out)
         } else {
-            writeln!(out, "{}", text(arguments, &epsilon, &answer, clouds.dropped()))
+            writeln!(out, "{}", text(arguments, &epsilon, &answer, clouds.dropped(), more))
         }
-    })?;
+    };
+    match channel {
+        Channel::Output => output::to_stdout(print)?,
+        // Nobody need read it.
+        Channel::Error => drop(print(&mut io::stderr().lock())),
+    }
     let done = answer.report.converged && !answer.falls_short(arguments);
     Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
@@ -323,9 +371,16 @@ fn accuracy(arguments: &Solve) -> f64 {
 }
 
 /// The answer for people.
-fn text(arguments: &Solve, epsilon: &Epsilon, answer: &Answer, dropped: [usize; 2]) -> String {
+fn text(
+    arguments: &Solve,
+    epsilon: &Epsilon,
+    answer: &Answer,
+    dropped: [usize; 2],
+    more: Option<Row>,
+) -> String {
     let Answer { report, cross, .. } = answer;
     let mut rows = values(report, cross.method);
+    rows.extend(more);
     rows.extend(mass(report, answer.masses));
     rows.push([
         "method".to_owned(),
@@ -418,7 +473,7 @@ fn mass(report: &Report, [x, y]: [f64; 2]) -> Option<Row> {
 }
 
 /// A row of the answer: name, value, note.
-type Row = [String; 3];
+pub(crate) type Row = [String; 3];
 
 fn values(report: &Report, used: Used) -> Vec<Row> {
     let row = |name: &str, value: String, note: &str| -> Row {

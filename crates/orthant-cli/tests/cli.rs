@@ -693,6 +693,216 @@ fn pairs_are_written_whole_or_not_at_all() {
     assert!(!text(&shown.stdout).contains("p.csv"));
 }
 
+/// A table with a header, by columns.
+fn table(path: &Path) -> Vec<(String, Vec<String>)> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().map(|l| l.split(',').map(ToOwned::to_owned));
+    let mut columns: Vec<(String, Vec<String>)> =
+        lines.next().unwrap().map(|name| (name, Vec::new())).collect();
+    for line in lines {
+        let cells: Vec<String> = line.collect();
+        assert_eq!(cells.len(), columns.len());
+        columns.iter_mut().zip(cells).for_each(|((_, column), cell)| column.push(cell));
+    }
+    columns
+}
+
+fn numbers(column: &(String, Vec<String>)) -> Vec<f64> {
+    column.1.iter().map(|cell| cell.parse().unwrap()).collect()
+}
+
+fn names(columns: &[(String, Vec<String>)]) -> Vec<&str> {
+    columns.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+/// Three clusters far apart and their copies moved by (100, -50), with labels and numbers beside them.
+fn labelled(bench: &Bench) {
+    let (mut x, mut y) = (String::from("id,b,a\n"), String::from("a,kind,b,age,w\n"));
+    for i in 0..30_usize {
+        let (cluster, k) = (i % 3, i as f64 * 0.01);
+        let (a, b) = (cluster as f64 * 10.0 + k, k);
+        writeln!(x, "\"p {i}\",{b},{a}").unwrap();
+        let kind = ["ash", "beech", "cedar"][cluster];
+        writeln!(y, "{},{kind},{},{},{}", a + 100.0, b - 50.0, 10 * cluster, 1 + i % 2).unwrap();
+    }
+    bench.write("p.csv", &x);
+    bench.write("q.csv", &y);
+}
+
+#[test]
+fn points_are_moved_and_columns_carried() {
+    let bench = Bench::new();
+    labelled(&bench);
+    let map = "map p.csv q.csv --columns a,b --eps 0.5";
+    let report =
+        bench.json(&format!("{map} --carry kind --carry age --vote age --output moved.csv"));
+    assert_eq!(keys(&report), KEYS);
+    let moved = table(&bench.path("moved.csv"));
+    // In the order of the file.
+    assert_eq!(
+        names(&moved),
+        [
+            "id",
+            "b",
+            "a",
+            "kind",
+            "kind_probability",
+            "age",
+            "age_carried",
+            "age_carried_probability"
+        ]
+    );
+    assert_eq!(moved[0].1[7], "p 7");
+    let near = |a: f64, b: f64| (a - b).abs() < 0.3;
+    for i in 0..30 {
+        let cluster = (i % 3) as f64;
+        assert!(near(numbers(&moved[2])[i], 10.0 * cluster + 100.15), "{i}");
+        assert!(near(numbers(&moved[1])[i], -49.85), "{i}");
+        assert_eq!(moved[3].1[i], ["ash", "beech", "cedar"][i % 3]);
+        assert!(near(numbers(&moved[4])[i], 1.0) && near(numbers(&moved[5])[i], 10.0 * cluster));
+        assert_eq!(moved[6].1[i], (10 * (i % 3)).to_string());
+    }
+    // Standard output has the same table, and standard error the answer.
+    let printed = bench.orthant(&format!("{map} --carry kind --carry age --vote age"));
+    assert_eq!(text(&printed.stdout), std::fs::read_to_string(bench.path("moved.csv")).unwrap());
+    assert!(text(&printed.stderr).contains("value_kl"), "{}", text(&printed.stderr));
+    let shown = text(&bench.orthant(&format!("{map} -o moved.tsv")).stdout);
+    assert!(shown.contains("moved.tsv") && shown.contains(" 30 "), "{shown}");
+    assert!(std::fs::read_to_string(bench.path("moved.tsv")).unwrap().starts_with("id\tb\ta\n"));
+
+    // Back, with weights; new points, whose own columns stay; what is carried is no coordinate.
+    bench.json(
+        "map p.csv q.csv --columns a,b --eps 0.5 --weights-y w --back --carry id -o back.csv",
+    );
+    let back = table(&bench.path("back.csv"));
+    assert_eq!(names(&back), ["a", "kind", "b", "age", "w", "id", "id_probability"]);
+    assert!(near(numbers(&back[0])[4], 10.15) && near(numbers(&back[2])[4], 0.15));
+    assert_eq!(back[1].1[4], "beech");
+    bench.write("new.csv", "a,b,kind\n20.1,0.1,?\n-500,40,oak\n");
+    let report = bench
+        .json("map p.csv q.csv --columns a,b --eps 0.5 --at new.csv --carry kind -o new.out.csv");
+    assert_eq!(report["n"], 30);
+    let new = table(&bench.path("new.out.csv"));
+    assert_eq!(names(&new), ["a", "b", "kind", "kind_carried", "kind_carried_probability"]);
+    assert_eq!(
+        (&new[2].1[..], &new[3].1[..]),
+        (&["?".into(), "oak".into()][..], &["cedar".into(), "ash".into()][..])
+    );
+    let plain = "map p.csv q.csv --eps 0.5 --columns 2-3";
+    bench.write("p.csv", "x,1,2\ny,3,4\n");
+    bench.write("q.csv", "x,1,2\ny,3,4\n");
+    let output = bench.orthant(plain);
+    assert!(text(&output.stdout).starts_with("x,1"), "{}", text(&output.stdout));
+    bench.write("q.csv", "1,2,k\n3,4,l\n");
+    bench.write("p.csv", "1,2\n3,4\n");
+    let output = text(&bench.orthant("map p.csv q.csv --eps 0.1 --carry 3").stdout);
+    assert!(output.starts_with("c1,c2,c3,c3_probability\n"), "{output}");
+}
+
+#[test]
+fn maps_of_every_method_and_their_tables() {
+    let bench = Bench::new();
+    let run = |options: &str| {
+        let all = "--output m.npy --partners p.csv --top-k 2 --pairs s.npy --count 50";
+        bench.json(&format!("map x.csv y.csv --columns a,b --eps 0.3 {options} {all}"));
+        let m = std::fs::read(bench.path("m.npy")).unwrap();
+        let (_, data) = m.split_at(128);
+        let moved: Vec<f64> =
+            data.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        assert_eq!(moved.len(), 120, "{options}");
+        let partners = table(&bench.path("p.csv"));
+        assert_eq!((names(&partners), partners[0].1.len()), (vec!["i", "j", "probability"], 120));
+        let [i, j, p] = [0, 1, 2].map(|c| numbers(&partners[c]));
+        assert!(i[..2] == [1.0, 1.0] && j.iter().all(|j| (1.0..=45.0).contains(j)), "{options}");
+        assert!(p.chunks(2).all(|p| p[0] >= p[1] && p[0] <= 1.0), "{options}");
+        assert_eq!(std::fs::read(bench.path("s.npy")).unwrap().len(), 128 + 50 * 16, "{options}");
+        moved
+    };
+    let exact = run("--method online");
+    for options in [
+        "--method lattice",
+        "--method dense --precision f32",
+        "--anchors sobol --rank 3000",
+        "--method nystrom --polish",
+    ] {
+        for (found, exact) in run(options).iter().zip(&exact) {
+            assert!((found - exact).abs() < 0.02, "{options}: {found} {exact}");
+        }
+    }
+    run("--method arccos");
+    run("--reach 0.5");
+    assert_eq!(run("--method lattice --threads 1"), run("--method lattice --threads 3"));
+    // Without positive probabilities there are means all the same.
+    let nystrom =
+        bench.orthant("map x.csv y.csv --columns a,b --eps 0.5 --method nystrom -o n.csv");
+    assert!(nystrom.status.success(), "{}", text(&nystrom.stderr));
+    let limit =
+        bench.orthant("map x.csv y.csv --columns a,b --eps 0.001 --max-iter 2 -o limit.csv");
+    assert_eq!(limit.status.code(), Some(3));
+    assert!(bench.path("limit.csv").exists());
+}
+
+#[test]
+fn bad_maps_are_exit_code_2_and_leave_no_files() {
+    let bench = Bench::new();
+    labelled(&bench);
+    bench.write("line.csv", "1\n2\n");
+    bench.write("far.csv", "a,b\n0,0\n1e200,0\n");
+    let mut ids = String::from("a,b,id\n");
+    for i in 0..1500 {
+        writeln!(ids, "{i},0,n{i}").unwrap();
+    }
+    bench.write("ids.csv", &ids);
+    let before = std::fs::read_dir(bench.folder.path()).unwrap().count();
+    for (arguments, start) in [
+        ("p.csv q.csv -o m.csv", "orthant: p.csv: row 1 (line 2), column \"id\": cannot read"),
+        ("x.csv nope.csv -o m.csv", "orthant: nope.csv: no such file"),
+        ("x.csv y.csv -o m.parquet", "orthant: m.parquet: a table in a file with the suffix"),
+        ("x.csv y.csv --pairs 100 -o m.csv", "orthant: 100: a table in a file without a suffix"),
+        ("x.csv y.csv -o nope/m.csv", "orthant: nope/m.csv: the folder nope does not exist"),
+        ("x.csv y.csv -o m.csv --pairs nope/p.csv", "orthant: nope/p.csv: the folder"),
+        ("x.csv y.csv -o m.csv --partners m.csv", "orthant: --output and --partners are the same"),
+        ("x.csv y.csv --json", "orthant: --json goes to standard output, where the moved points"),
+        ("x.csv y.csv -o m.csv --at nope.csv", "orthant: nope.csv: no such file"),
+        (
+            "x.csv y.csv -o m.csv --at line.csv",
+            "orthant: line.csv has 1 coordinates and x.csv has 3",
+        ),
+        (
+            "x.csv y.csv --columns a,b -o m.csv --at far.csv",
+            "orthant: far.csv: point 2 is too far from the clouds",
+        ),
+        ("x.csv - -o m.csv --at -", "orthant: only one file can come from standard input"),
+        ("x.csv y.csv -o m.csv --carry nope", "orthant: y.csv: no column \"nope\""),
+        (
+            "x.csv y.csv --columns a,b -o m.csv --carry a",
+            "orthant: y.csv: column \"a\" is selected",
+        ),
+        (
+            "p.csv q.csv --columns a,b -o m.npy --carry kind",
+            "orthant: q.csv: column \"kind\" is carried as text, which an array cannot hold",
+        ),
+        (
+            "x.csv ids.csv --columns a,b -o m.csv --carry id",
+            "orthant: ids.csv: column \"id\" has 1,500 different values; a vote is on 1,000 at most",
+        ),
+        (
+            "x.csv y.csv -o m.csv --method nystrom --partners p.csv",
+            "orthant: --partners are those of positive plans",
+        ),
+        ("x.csv y.csv -o m.csv --eps -1", "orthant: epsilon must be positive"),
+    ] {
+        let message = bench.fails(&format!("map {arguments}"), 2);
+        assert!(message.starts_with(start), "{arguments}\n  {message}\n  {start}");
+    }
+    assert_eq!(bench.orthant("map x.csv y.csv --top-k 3").status.code(), Some(2));
+    assert_eq!(std::fs::read_dir(bench.folder.path()).unwrap().count(), before);
+    // A file that was there stays as it was.
+    bench.write("m.csv", "old");
+    bench.fails("map x.csv y.csv --columns a,b -o m.csv --at far.csv", 2);
+    assert_eq!(std::fs::read_to_string(bench.path("m.csv")).unwrap(), "old");
+}
+
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let bench = Bench::new();
@@ -727,7 +937,7 @@ fn help_manual_and_completions() {
     let bench = Bench::new();
     let help = text(&bench.orthant("--help").stdout);
     assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
-    for command in ["rot", "divergence", "demo", "bench", "completions", "man"] {
+    for command in ["rot", "divergence", "map", "demo", "bench", "completions", "man"] {
         let help = text(&bench.orthant(&format!("{command} --help")).stdout);
         assert!(help.contains("Example"), "{command}: {help}");
         let page = text(&bench.orthant(&format!("man {command}")).stdout);
@@ -1142,7 +1352,7 @@ fn the_commands_of_the_readme_run() {
     let root = Path::new("../..");
     let bench = Bench::new();
     std::fs::create_dir(bench.path("examples")).unwrap();
-    for name in ["before.csv", "after.csv", "sites.csv"] {
+    for name in ["before.csv", "after.csv", "soil.csv", "sites.csv"] {
         std::fs::copy(root.join("examples").join(name), bench.path("examples").join(name)).unwrap();
     }
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
@@ -1154,7 +1364,7 @@ fn the_commands_of_the_readme_run() {
         // The demonstration is run in full by the test task.
         .filter(|c| *c != "demo")
         .collect();
-    assert_eq!(commands.len(), 12, "{commands:?}");
+    assert_eq!(commands.len(), 14, "{commands:?}");
     for command in &commands {
         let output = bench.orthant(command);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
@@ -1164,5 +1374,12 @@ fn the_commands_of_the_readme_run() {
     for line in shown.lines().filter(|l| !l.trim_start().starts_with("time")) {
         assert!(readme.contains(line.trim_end()), "{line}");
     }
-    assert!(bench.path("potentials.csv").exists() && bench.path("pairs.csv").exists());
+    for name in ["potentials.csv", "pairs.csv", "moved.csv", "partners.csv"] {
+        assert!(bench.path(name).exists(), "{name}");
+    }
+    // So are the moved points, but for the last digits, which are the machine's.
+    let moved = std::fs::read_to_string(bench.path("moved.csv")).unwrap();
+    for line in moved.lines().take(3) {
+        assert!(readme.contains(&line[..10]), "{line}");
+    }
 }

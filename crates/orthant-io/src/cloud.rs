@@ -1,5 +1,7 @@
 //! A point cloud as it comes out of a file.
 
+use crate::number::Field;
+
 /// Coordinates, point after point: the coordinates of one point are next to each other.
 ///
 /// Files of 32-bit floats stay so; everything else becomes 64-bit floats.
@@ -33,8 +35,19 @@ pub struct Other {
     pub name: Option<String>,
     /// Where it stands in the file, from 0.
     pub position: usize,
-    /// Its cells.
+    /// Its cells; numbers are such that reading them again gives the same numbers.
     pub cells: Vec<String>,
+}
+
+impl Other {
+    /// The numbers of the column, if all its cells are finite numbers.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        let number = |cell: &String| match Field::parse(cell.as_bytes()) {
+            Field::Number(x) if x.is_finite() => Some(x),
+            _ => None,
+        };
+        self.cells.iter().map(number).collect()
+    }
 }
 
 /// A point cloud: finite coordinates, at least one point and at least one dimension.
@@ -49,7 +62,9 @@ pub struct Cloud {
     pub weights: Option<Vec<f64>>,
     /// The names of the coordinate columns, if the file names them.
     pub columns: Option<Vec<String>>,
-    /// The other columns that were asked for, in the order of the question.
+    /// Where the coordinates stand in the file, from 0.
+    pub positions: Vec<usize>,
+    /// The other columns that were asked for, in the order of the file or of the question.
     pub others: Vec<Other>,
     /// The number of rows skipped because of a missing value.
     pub dropped: usize,

@@ -54,11 +54,13 @@ impl fmt::Display for Row {
 ///
 /// The message of every variant is one line that says what was found, where, and what to do about
 /// it. It names the options of the `orthant` command: `--columns` is [`ReadOptions::columns`],
-/// `--weights` is [`ReadOptions::weights`] and `--missing` is [`ReadOptions::missing`].
+/// `--weights` is [`ReadOptions::weights`], `--missing` is [`ReadOptions::missing`] and `--carry` is
+/// [`ReadOptions::others`].
 ///
 /// [`ReadOptions::columns`]: crate::ReadOptions::columns
 /// [`ReadOptions::weights`]: crate::ReadOptions::weights
 /// [`ReadOptions::missing`]: crate::ReadOptions::missing
+/// [`ReadOptions::others`]: crate::ReadOptions::others
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -243,7 +245,7 @@ pub enum Error {
         column: String,
     },
 
-    /// A column is selected twice, or as a coordinate and as the weights.
+    /// A column is selected twice, or as a coordinate and as something else.
     #[error("{path}: {column} is selected twice; name each column once in --columns and --weights")]
     DuplicateColumn {
         /// The file.

@@ -35,11 +35,13 @@ mod select;
 mod source;
 mod text;
 mod write;
+mod write_table;
 
 pub use cloud::{Cloud, Other, Values};
 pub use error::{Column, Error, Place};
 pub use options::{Missing, Others, ReadOptions};
 pub use write::write_atomic;
+pub use write_table::{Cells, Series, TableFormat, write_table, write_table_to};
 
 use std::io::{self, Read};
 

@@ -45,7 +45,7 @@ pub(crate) fn read(
         // The weights, if any, are a column of the array.
         let table = array.table(path);
         let selection = table.select(options, || Ok((0..table.count).collect()))?;
-        let screen = numpy::screen(&table, &selection, options);
+        let screen = numpy::screen(&array, &table, &selection, options);
         let (values, weights) = array.arrange(&selection);
         return screen.finish(values, weights);
     };
@@ -67,7 +67,7 @@ pub(crate) fn read(
     let mut columns = options.clone();
     columns.weights = None;
     let selection: Selection = table.select(&columns, || Ok((0..table.count).collect()))?;
-    let mut screen = numpy::screen(&table, &selection, options);
+    let mut screen = numpy::screen(&array, &table, &selection, options);
     screen.weights_label = Some(Column::Name(name.clone()));
     let (values, _) = array.arrange(&selection);
     screen.finish(values, Some(weights))

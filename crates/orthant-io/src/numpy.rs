@@ -18,24 +18,20 @@ pub(crate) fn read(
     let array = Array::read(path, reader, length)?;
     let table = array.table(path);
     let selection = table.select(options, || Ok((0..table.count).collect()))?;
+    let screen = screen(&array, &table, &selection, options);
     let (values, weights) = array.arrange(&selection);
-    screen(&table, &selection, options).finish(values, weights)
+    screen.finish(values, weights)
 }
 
 /// The checks for an array, whose columns have no names.
 pub(crate) fn screen<'a>(
+    array: &Array,
     table: &Table<'a>,
     selection: &Selection,
     options: &ReadOptions,
 ) -> Screen<'a> {
-    Screen {
-        path: table.path,
-        marker: "NaN",
-        missing: options.missing,
-        labels: selection.coordinates.iter().map(|&i| table.label(i)).collect(),
-        weights_label: selection.weights.map(|i| table.label(i)),
-        names: table.names_of(selection),
-    }
+    let others = selection.others.iter().map(|&i| table.other(i, array.cells(i))).collect();
+    Screen::new(table, selection, options, "NaN", others)
 }
 
 /// An array of one or two axes, in the order in which it is stored.
@@ -121,6 +117,16 @@ impl Array {
             Values::F32(values) => values.into_iter().map(f64::from).collect(),
             Values::F64(values) => values,
         })
+    }
+
+    /// A column as text.
+    fn cells(&self, column: usize) -> Vec<String> {
+        let layout = Layout { rows: self.rows, columns: self.columns, fortran: self.fortran };
+        let rows = (0..self.rows).map(|row| layout.at(row, column));
+        match &self.values {
+            Values::F32(values) => rows.map(|at| values[at].to_string()).collect(),
+            Values::F64(values) => rows.map(|at| values[at].to_string()).collect(),
+        }
     }
 
     /// The coordinates, point after point, and the weights.

@@ -16,8 +16,11 @@ pub enum Others {
     /// None.
     #[default]
     None,
-    /// These, by name or position, of tables in text. They are no coordinates unless [`ReadOptions::columns`] says so,
-    /// which is an error, and missing values in them count.
+    /// All that are not coordinates, with whatever they hold; also the weights. Of Parquet and PLY files those that
+    /// hold numbers, text or truth values.
+    All,
+    /// These, by name or position. They are no coordinates unless [`ReadOptions::columns`] says so, which is an
+    /// error, and missing values in them count.
     These(Vec<String>),
 }
 
@@ -36,4 +39,6 @@ pub struct ReadOptions {
     pub missing: Missing,
     /// Other columns to deliver.
     pub others: Others,
+    /// Columns that are no coordinates where these are not named, if they are there at all.
+    pub skip: Vec<String>,
 }

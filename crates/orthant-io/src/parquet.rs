@@ -15,7 +15,7 @@ use crate::guard::fence;
 use crate::numpy::half;
 use crate::screen::Screen;
 use crate::select::Table;
-use crate::{Cloud, ReadOptions, Values};
+use crate::{Cloud, Other, Others, ReadOptions, Values};
 
 /// Reads a table.
 pub(crate) fn read(
@@ -38,7 +38,18 @@ fn read_table(
     let schema = file.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<String> = schema.columns().iter().map(|c| c.path().string()).collect();
     let table = Table { path, count: names.len(), names: Some(&names) };
-    let selection = table.select(options, || Ok(data_columns(&names)))?;
+    let mut selection = table.select(options, || Ok(data_columns(&names)))?;
+    if options.others == Others::All {
+        selection.others.retain(|&i| has_text(&schema.column(i)));
+    }
+    for &i in &selection.others {
+        if !has_text(&schema.column(i)) {
+            let kind = Kind::of(&schema.column(i)).err().unwrap_or_default();
+            return Err(Error::NotNumeric { path: path.to_owned(), column: table.label(i), kind });
+        }
+    }
+    let mut others: Vec<Other> =
+        selection.others.iter().map(|&i| table.other(i, Vec::new())).collect();
     let columns = selection
         .all()
         .into_iter()
@@ -61,6 +72,11 @@ fn read_table(
         let group = file.get_row_group(index).map_err(failed)?;
         let rows = usize::try_from(group.metadata().num_rows())
             .map_err(|_| malformed(path, "a row group has a negative number of rows"))?;
+        for other in &mut others {
+            let i = other.position;
+            supported(path, group.metadata().column(i).compression())?;
+            other.cells.extend(read_text(&*group, i, rows).map_err(failed)?);
+        }
         let mut table = Vec::with_capacity(columns.len());
         for &(i, kind) in &columns {
             supported(path, group.metadata().column(i).compression())?;
@@ -83,15 +99,7 @@ fn read_table(
             }
         }
     }
-    Screen {
-        path,
-        marker: "null or NaN",
-        missing: options.missing,
-        labels: selection.coordinates.iter().map(|&i| table.label(i)).collect(),
-        weights_label: selection.weights.map(|i| table.label(i)),
-        names: table.names_of(&selection),
-    }
-    .finish(values, weights)
+    Screen::new(&table, &selection, options, "null or NaN", others).finish(values, weights)
 }
 
 /// A source that checks what is asked of it: the offsets come from the file and may be anything.
@@ -283,6 +291,60 @@ fn read_column(
     }
 }
 
+/// Whether a column can come along as text: numbers, text and truth values.
+fn has_text(column: &ColumnDescriptor) -> bool {
+    let is_text = column.max_rep_level() == 0
+        && column.physical_type() == Physical::BYTE_ARRAY
+        && Logical::of(column) == Logical::Text;
+    is_text
+        || Kind::of(column).is_ok()
+        || (column.physical_type() == Physical::BOOLEAN && column.max_rep_level() == 0)
+}
+
+/// One column of a row group as text; null is empty.
+fn read_text(
+    group: &dyn RowGroupReader,
+    index: usize,
+    rows: usize,
+) -> Result<Vec<String>, ParquetError> {
+    let column = group.metadata().column(index).column_descr_ptr();
+    let shape = (rows, column.max_def_level());
+    if let Ok(kind) = Kind::of(&column) {
+        let narrow = kind == Kind::F32;
+        #[expect(clippy::cast_possible_truncation, reason = "read as 32-bit floats")]
+        let text = |x: f64| {
+            if x.is_nan() {
+                String::new()
+            } else if narrow {
+                (x as f32).to_string()
+            } else {
+                x.to_string()
+            }
+        };
+        return Ok(read_column(group, index, kind, rows)?.into_iter().map(text).collect());
+    }
+    match group.get_column_reader(index)? {
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            collect(shape, reader, |x| Some(String::from_utf8_lossy(x.data()).into_owned()))
+        }
+        ColumnReader::BoolColumnReader(reader) => collect(shape, reader, |x| Some(x.to_string())),
+        _ => Err(ParquetError::General("a column is not of the type it claims".to_owned())),
+    }
+}
+
+/// What stands for null.
+trait Null {
+    const NULL: Self;
+}
+
+impl Null for f64 {
+    const NULL: f64 = f64::NAN;
+}
+
+impl Null for String {
+    const NULL: String = String::new();
+}
+
 /// A big-endian integer of up to 16 bytes.
 fn integer(bytes: &[u8]) -> Option<i128> {
     let first = *bytes.first()?;
@@ -294,11 +356,11 @@ fn integer(bytes: &[u8]) -> Option<i128> {
 
 /// Reads all rows, which must be as many as claimed; values with a definition level below `top`
 /// are null.
-fn collect<T: DataType>(
+fn collect<T: DataType, V: Null>(
     (rows, top): (usize, i16),
     mut reader: ColumnReaderImpl<T>,
-    number: impl Fn(&T::T) -> Option<f64>,
-) -> Result<Vec<f64>, ParquetError> {
+    number: impl Fn(&T::T) -> Option<V>,
+) -> Result<Vec<V>, ParquetError> {
     const BATCH: usize = 1 << 15;
     let mut numbers = Vec::new();
     let mut values = Vec::new();
@@ -325,7 +387,7 @@ fn collect<T: DataType>(
         } else {
             for &level in &levels {
                 let value = if level == top { present.next() } else { None };
-                numbers.push(value.transpose()?.unwrap_or(f64::NAN));
+                numbers.push(value.transpose()?.unwrap_or(V::NULL));
             }
         }
     }

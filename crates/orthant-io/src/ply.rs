@@ -9,7 +9,7 @@ use crate::error::{Error, Place, one_line, quote};
 use crate::number::Field;
 use crate::screen::Screen;
 use crate::select::Table;
-use crate::{Cloud, ReadOptions, Values};
+use crate::{Cloud, Other, Others, ReadOptions, Values};
 
 /// Far longer than any header.
 const LONGEST_HEADER: u64 = 1 << 20;
@@ -27,10 +27,21 @@ pub(crate) fn read(
     let vertex = &header.elements[at];
     let names: Vec<String> = vertex.properties.iter().map(|p| p.name.clone()).collect();
     let table = Table { path, count: names.len(), names: Some(&names) };
-    let selection = table.select(options, || default_columns(&table))?;
-    let columns = selection.all();
+    let mut selection = table.select(options, || default_columns(&table))?;
+    let is_list = |i: usize| matches!(vertex.properties[i].kind, Kind::List { .. });
+    if options.others == Others::All {
+        selection.others.retain(|&i| !is_list(i));
+    }
+    let mut columns = selection.all();
+    let dim = selection.coordinates.len();
+    for &i in &selection.others {
+        // The weights may be among them, and one may be asked for twice.
+        if !columns.contains(&i) {
+            columns.push(i);
+        }
+    }
     for &i in &columns {
-        if let Kind::List { .. } = vertex.properties[i].kind {
+        if is_list(i) {
             return Err(Error::NotNumeric {
                 path: path.to_owned(),
                 column: table.label(i),
@@ -45,17 +56,22 @@ pub(crate) fn read(
     }
     let numbers = body.read(vertex, &columns, &table)?;
 
-    // The weights are the last of the columns.
-    let dim = selection.coordinates.len();
-    let weights = selection.weights.map(|_| {
-        let last = numbers.iter().skip(dim).step_by(dim + 1);
-        last.copied().collect()
-    });
+    let column = |i: usize| {
+        let at = columns.iter().position(|&c| c == i).unwrap_or_default();
+        numbers.iter().copied().skip(at).step_by(columns.len())
+    };
+    let weights = selection.weights.map(|i| column(i).collect());
+    let is_narrow = |i: usize| vertex.properties[i].kind == Kind::Scalar(Scalar::F32);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the numbers were read as 32-bit floats, so nothing is lost"
+    )]
+    let text = |i: usize, x: f64| if is_narrow(i) { (x as f32).to_string() } else { x.to_string() };
+    let others: Vec<Other> = (selection.others.iter())
+        .map(|&i| table.other(i, column(i).map(|x| text(i, x)).collect()))
+        .collect();
     let coordinates = numbers.chunks_exact(columns.len()).flat_map(|row| &row[..dim]);
-    let narrow = selection
-        .coordinates
-        .iter()
-        .all(|&i| vertex.properties[i].kind == Kind::Scalar(Scalar::F32));
+    let narrow = selection.coordinates.iter().all(|&i| is_narrow(i));
     let values = if narrow {
         #[expect(
             clippy::cast_possible_truncation,
@@ -65,15 +81,7 @@ pub(crate) fn read(
     } else {
         Values::F64(coordinates.copied().collect())
     };
-    Screen {
-        path,
-        marker: "NaN",
-        missing: options.missing,
-        labels: selection.coordinates.iter().map(|&i| table.label(i)).collect(),
-        weights_label: selection.weights.map(|i| table.label(i)),
-        names: table.names_of(&selection),
-    }
-    .finish(values, weights)
+    Screen::new(&table, &selection, options, "NaN", others).finish(values, weights)
 }
 
 /// `x`, `y` and, if there is one, `z`.

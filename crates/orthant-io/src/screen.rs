@@ -1,7 +1,9 @@
 //! Missing and infinite values in arrays, where `NaN` stands for missing.
 
 use crate::error::{Column, Error, Place};
-use crate::{Cloud, Missing, Values};
+use crate::number::Field;
+use crate::select::{Selection, Table};
+use crate::{Cloud, Missing, Other, Others, ReadOptions, Values};
 
 /// A table as numbers, before the missing values are dealt with.
 pub(crate) struct Screen<'a> {
@@ -15,32 +17,61 @@ pub(crate) struct Screen<'a> {
     pub(crate) weights_label: Option<Column>,
     /// The names of the coordinates.
     pub(crate) names: Option<Vec<String>>,
+    /// Where they stand in the file.
+    pub(crate) positions: Vec<usize>,
+    /// The other columns, and whether missing values in them count.
+    pub(crate) others: Vec<Other>,
+    pub(crate) checked: bool,
+}
+
+impl<'a> Screen<'a> {
+    /// The checks for a table whose missing values are called `marker`.
+    pub(crate) fn new(
+        table: &Table<'a>,
+        selection: &Selection,
+        options: &ReadOptions,
+        marker: &'a str,
+        others: Vec<Other>,
+    ) -> Self {
+        Screen {
+            path: table.path,
+            marker,
+            missing: options.missing,
+            labels: selection.coordinates.iter().map(|&i| table.label(i)).collect(),
+            weights_label: selection.weights.map(|i| table.label(i)),
+            names: table.names_of(selection),
+            positions: selection.coordinates.clone(),
+            others,
+            checked: matches!(options.others, Others::These(_)),
+        }
+    }
 }
 
 impl Screen<'_> {
     /// Checks the numbers, and drops rows if asked to.
     pub(crate) fn finish(
-        self,
+        mut self,
         mut values: Values,
         mut weights: Option<Vec<f64>>,
     ) -> Result<Cloud, Error> {
-        let path = || self.path.to_owned();
         if values.is_empty() {
-            return Err(Error::NoRows { path: path(), header: false });
+            return Err(Error::NoRows { path: self.path.to_owned(), header: false });
         }
+        let mut others = std::mem::take(&mut self.others);
         let dropped = match &mut values {
-            Values::F32(values) => self.screen(values, weights.as_mut())?,
-            Values::F64(values) => self.screen(values, weights.as_mut())?,
+            Values::F32(values) => self.screen(values, weights.as_mut(), &mut others)?,
+            Values::F64(values) => self.screen(values, weights.as_mut(), &mut others)?,
         };
         if values.is_empty() {
-            return Err(Error::AllDropped { path: path(), dropped });
+            return Err(Error::AllDropped { path: self.path.to_owned(), dropped });
         }
         Ok(Cloud {
             values,
             dim: self.labels.len(),
             weights,
             columns: self.names,
-            others: Vec::new(),
+            positions: self.positions,
+            others,
             dropped,
         })
     }
@@ -49,6 +80,7 @@ impl Screen<'_> {
         &self,
         values: &mut Vec<T>,
         mut weights: Option<&mut Vec<f64>>,
+        others: &mut [Other],
     ) -> Result<usize, Error> {
         let dim = self.labels.len();
         let rows = values.len() / dim;
@@ -62,6 +94,11 @@ impl Screen<'_> {
             if let (Some(weights), Some(label)) = (&weights, &self.weights_label) {
                 complete &= self.check(weights[row], row, label)?;
             }
+            if self.checked {
+                for other in &*others {
+                    complete &= self.is_there(other, row)?;
+                }
+            }
             if !complete {
                 continue;
             }
@@ -70,6 +107,9 @@ impl Screen<'_> {
                 if let Some(weights) = &mut weights {
                     weights[kept] = weights[row];
                 }
+                for other in &mut *others {
+                    other.cells.swap(kept, row);
+                }
             }
             kept += 1;
         }
@@ -77,7 +117,22 @@ impl Screen<'_> {
         if let Some(weights) = weights {
             weights.truncate(kept);
         }
+        for other in others {
+            other.cells.truncate(kept);
+        }
         Ok(rows - kept)
+    }
+
+    /// Whether a cell of another column is there.
+    fn is_there(&self, other: &Other, row: usize) -> Result<bool, Error> {
+        if Field::parse(other.cells[row].as_bytes()) != Field::Missing {
+            return Ok(true);
+        }
+        let label = match &other.name {
+            Some(name) => Column::Name(name.clone()),
+            None => Column::Position(other.position + 1),
+        };
+        self.check(f64::NAN, row, &label)
     }
 
     /// Whether a value is there.

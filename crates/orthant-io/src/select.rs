@@ -64,24 +64,34 @@ impl Table<'_> {
             }
         } else {
             coordinates = default()?;
-            coordinates.retain(|&i| Some(i) != weights && !others.contains(&i));
+            let mut skip = others.clone();
+            for name in &options.skip {
+                skip.extend(self.find(name)?);
+            }
+            coordinates.retain(|&i| Some(i) != weights && !skip.contains(&i));
         }
+        if options.others == Others::All {
+            others = (0..self.count).filter(|i| !coordinates.contains(i)).collect();
+        }
+        let clash = coordinates.iter().find(|i| others.contains(i));
         let mut seen = vec![false; self.count];
-        for &i in coordinates.iter().chain(&weights).chain(&others) {
+        for &i in coordinates.iter().chain(&weights) {
             match seen.get_mut(i) {
                 Some(seen) if !*seen => *seen = true,
-                _ => {
-                    return Err(Error::DuplicateColumn {
-                        path: self.path.to_owned(),
-                        column: self.label(i),
-                    });
-                }
+                _ => return Err(self.duplicate(i)),
             }
+        }
+        if let Some(&i) = clash {
+            return Err(self.duplicate(i));
         }
         if coordinates.is_empty() {
             return Err(Error::NoColumns { path: self.path.to_owned() });
         }
         Ok(Selection { coordinates, weights, others })
+    }
+
+    fn duplicate(&self, index: usize) -> Error {
+        Error::DuplicateColumn { path: self.path.to_owned(), column: self.label(index) }
     }
 
     /// A column with these cells.
@@ -153,7 +163,7 @@ pub(crate) fn named(options: &ReadOptions, count: usize) -> impl Iterator<Item =
     };
     let others = match &options.others {
         Others::These(columns) => &columns[..],
-        Others::None => &[],
+        Others::None | Others::All => &[],
     };
     options
         .columns

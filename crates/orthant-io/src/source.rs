@@ -8,7 +8,7 @@ use flate2::read::MultiGzDecoder;
 
 use crate::error::Error;
 use crate::format::{self, Format};
-use crate::{Cloud, Others, ReadOptions, npz, numpy, parquet, ply, text};
+use crate::{Cloud, ReadOptions, npz, numpy, parquet, ply, text};
 
 /// Enough of a file to tell its format and the delimiter of a table.
 const HEAD: u64 = 64 * 1024;
@@ -144,13 +144,6 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
 
     let format = format.unwrap_or_else(|| Format::of_content(&head));
     format.check(&path, &head)?;
-    if !matches!(format, Format::Text { .. }) && options.others != Others::None {
-        return Err(Error::Foreign {
-            path,
-            expected: "a table in text, for a column of text".to_owned(),
-            found: "an array of numbers; save it as CSV".to_owned(),
-        });
-    }
     match format {
         Format::Text { tabs } => {
             let sample = text::Sample { complete: (head.len() as u64) < HEAD, bytes: &head };

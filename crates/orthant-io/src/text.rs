@@ -9,7 +9,7 @@ use crate::error::{Error, Place};
 use crate::number::Field;
 use crate::records::Records;
 use crate::select::{Selection, Table, named};
-use crate::{Cloud, Missing, Other, ReadOptions, Values};
+use crate::{Cloud, Missing, Other, Others, ReadOptions, Values};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -49,7 +49,7 @@ pub(crate) fn read(
     let names = header(path, &record, options);
     let table = Table { path, count: record.len(), names: names.as_deref() };
     let selection = table.select(options, || every_column(&table))?;
-    let mut rows = Rows::new(&table, &selection, options.missing);
+    let mut rows = Rows::new(&table, &selection, options);
 
     // Without a header the first record is the first row.
     let mut more = names.is_none() || records.next(&mut record).map_err(unreadable)?;
@@ -109,19 +109,22 @@ struct Rows<'a> {
     values: Vec<f64>,
     weights: Option<Vec<f64>>,
     others: Vec<Other>,
+    /// Missing values in the others count.
+    checked: bool,
     seen: u64,
     dropped: usize,
 }
 
 impl<'a> Rows<'a> {
-    fn new(table: &'a Table<'a>, selection: &'a Selection, missing: Missing) -> Self {
+    fn new(table: &'a Table<'a>, selection: &'a Selection, options: &ReadOptions) -> Self {
         Rows {
             table,
             selection,
-            missing,
+            missing: options.missing,
             values: Vec::new(),
             weights: selection.weights.map(|_| Vec::new()),
             others: selection.others.iter().map(|&i| table.other(i, Vec::new())).collect(),
+            checked: matches!(options.others, Others::These(_)),
             seen: 0,
             dropped: 0,
         }
@@ -152,13 +155,15 @@ impl<'a> Rows<'a> {
             None => None,
         };
         complete &= weight.is_some() || self.selection.weights.is_none();
-        for &column in &self.selection.others {
-            complete &= self.is_there(record, line, column)?;
+        if self.checked {
+            for &column in &self.selection.others {
+                complete &= self.is_there(record, line, column)?;
+            }
         }
         if complete {
             for other in &mut self.others {
-                let cell = record.get(other.position).unwrap_or_default().trim_ascii();
-                other.cells.push(String::from_utf8_lossy(cell).into_owned());
+                let field = record.get(other.position).unwrap_or_default().trim_ascii();
+                other.cells.push(String::from_utf8_lossy(field).into_owned());
             }
             if let (Some(weights), Some(weight)) = (&mut self.weights, weight) {
                 weights.push(weight);
@@ -168,14 +173,6 @@ impl<'a> Rows<'a> {
             self.dropped += 1;
         }
         Ok(())
-    }
-
-    /// Whether there is something in a column of text, which may be anything.
-    fn is_there(&self, record: &ByteRecord, line: Line<'_>, column: usize) -> Result<bool, Error> {
-        match Field::parse(record.get(column).unwrap_or_default()) {
-            Field::Missing => Ok(self.number(record, line, column)?.is_some()),
-            _ => Ok(true),
-        }
     }
 
     /// The number in a column, or nothing if it is missing and may be.
@@ -202,6 +199,14 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// Whether there is anything in a column; an error if there is not, and has to be.
+    fn is_there(&self, record: &ByteRecord, line: Line<'_>, column: usize) -> Result<bool, Error> {
+        if Field::parse(record.get(column).unwrap_or_default()) == Field::Missing {
+            return Ok(self.number(record, line, column)?.is_some());
+        }
+        Ok(true)
+    }
+
     fn finish(self) -> Result<Cloud, Error> {
         let path = self.table.path;
         if self.seen == 0 {
@@ -215,6 +220,7 @@ impl<'a> Rows<'a> {
             dim: self.selection.coordinates.len(),
             weights: self.weights,
             columns: self.table.names_of(self.selection),
+            positions: self.selection.coordinates.clone(),
             others: self.others,
             dropped: self.dropped,
         })

@@ -370,12 +370,70 @@ pub enum Error {
         len: usize,
     },
 
+    /// A value at a point that is NaN or infinite.
+    #[error(
+        "value {column} of point {row} is {}; values must be finite",
+        short(*value)
+    )]
+    Value {
+        /// The point, from 1.
+        row: usize,
+        /// The column of values, from 1.
+        column: usize,
+        /// The value found.
+        value: f64,
+    },
+
+    /// A plan whose kernel is given for the points of the clouds alone.
+    #[error(
+        "{given} says nothing of other points than those of the clouds; use a cost or a feature map that is a \
+         function of the points"
+    )]
+    NoNewPoints {
+        /// What the kernel is given by.
+        given: &'static str,
+    },
+
+    /// A point that is too far from the clouds for its kernel to be resolved.
+    #[error(
+        "point {point} is too far from the clouds: double precision cannot resolve exponents of {ratio:.1e}; \
+         leave it out, or use a larger epsilon"
+    )]
+    FarPoint {
+        /// The point, from 1.
+        point: usize,
+        /// The square of its distance from the centre over epsilon.
+        ratio: f64,
+    },
+
+    /// A point whose kernel with all points of the other cloud is zero.
+    #[error(
+        "the kernel of point {point} and every point of the {other} cloud is zero, so that it has no partners; \
+         use features that are positive there, or an exact method"
+    )]
+    NoPartners {
+        /// The point, from 1.
+        point: usize,
+        /// The cloud that it would be mapped to.
+        other: Cloud,
+    },
+
     /// Signed features have no samples.
     #[error(
-        "a plan of the Nystrom approximation has entries of either sign, which are no probabilities to draw \
-         from; use positive features or an exact method"
+        "a plan of the Nystrom approximation has entries of either sign, which are no probabilities; use positive features or an exact method"
     )]
     SignedPlan,
+
+    /// A derivative that does not exist, or that nobody offers.
+    #[error("there is no derivative by {by}: {reason}; {remedy}")]
+    NoDerivative {
+        /// What should be differentiated by.
+        by: &'static str,
+        /// Why there is none.
+        reason: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
 
     /// A product with the kernel was not positive.
     #[error(
@@ -443,6 +501,17 @@ fn size(bytes: f64) -> String {
         amount /= 1024.0;
     }
     format!("{amount:.1} GiB")
+}
+
+impl Cloud {
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Cloud {
+        match self {
+            Cloud::X => Cloud::Y,
+            Cloud::Y => Cloud::X,
+        }
+    }
 }
 
 /// One of the two clouds of a problem.

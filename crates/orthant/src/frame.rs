@@ -92,6 +92,16 @@ impl Frame {
         self.radius
     }
 
+    /// Units of the frame in one of the user's.
+    pub(crate) fn shrink(&self) -> f64 {
+        self.shrink
+    }
+
+    /// Where its origin is.
+    pub(crate) fn centre(&self) -> &[f64] {
+        &self.centre
+    }
+
     /// Coordinate `k` of point `i` in this frame.
     pub(crate) fn coordinate(&self, points: &Points<'_>, i: usize, k: usize) -> f64 {
         (points.coordinate(i, k) - self.centre[k]) * self.shrink
@@ -151,6 +161,23 @@ impl Frame {
             Err(Error::TooWide { extent: self.radius / self.shrink })
         }
     }
+}
+
+/// Checks that exponents of the kernel at some points keep enough digits; epsilon in the units of the frame.
+pub(crate) fn check_reach(
+    frame: &Frame,
+    points: &Points<'_>,
+    places: impl Iterator<Item = usize>,
+    epsilon: f64,
+) -> Result<()> {
+    for i in places {
+        let square = |k| frame.coordinate(points, i, k).powi(2);
+        let ratio = (0..frame.dim()).map(square).sum::<f64>() / epsilon;
+        if ratio.is_nan() || ratio > LARGEST_EXPONENT {
+            return Err(Error::FarPoint { point: i + 1, ratio });
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn same_dimension(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<()> {

@@ -17,7 +17,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::frame::{self, LARGEST_EXPONENT, WIDEST};
+use crate::frame::{self, Frame, LARGEST_EXPONENT, WIDEST};
 use crate::kernel::{Local, Partition, Reduce};
 use crate::linalg;
 use crate::measure::{Measure, Points, Support};
@@ -71,6 +71,8 @@ pub(crate) struct Placed {
 const MOST_AXES: usize = 128;
 /// Added to variances, in units of epsilon: what is flatter than this needs no stretching.
 const RIDGE: f64 = 1e-3;
+/// Coordinates whose squares are finite, stretched or not.
+const FARTHEST: f64 = 1e140;
 /// Bounds of the stretching of an axis.
 const STRETCH: f64 = 1e6;
 
@@ -248,6 +250,74 @@ impl Gauge {
         }
         let points = Points::new(values, dim).expect("finite coordinates stay finite");
         Placed { points, offsets: (!plain).then_some(offsets) }
+    }
+
+    /// Further points of a cloud in these coordinates, if they are not too far away.
+    pub(crate) fn place_new(&self, cloud: usize, points: &Points<'_>) -> Result<Placed> {
+        let mut s = vec![0.0; self.dim()];
+        for i in 0..points.len() {
+            self.centred_point(cloud, points, i, &mut s);
+            if s.iter().any(|s| s.is_nan() || s.abs() > FARTHEST) {
+                return Err(Error::FarPoint { point: i + 1, ratio: f64::INFINITY });
+            }
+        }
+        let placed = self.place(cloud, points);
+        let (unit, all) = (Frame::unit(self.dim()), 0..points.len());
+        frame::check_reach(&unit, &placed.points, all, self.epsilon)?;
+        Ok(placed)
+    }
+
+    /// The gradient of a value by a point of a cloud (0 or 1), in the user's units and coordinates. `gradient` is that
+    /// in these coordinates `placed`, and the value has the offset of the point too, `mass` times.
+    ///
+    /// ```text
+    /// d p / d x = 2 s - 2 A^T s' + 2 D
+    /// ```
+    pub(crate) fn pull_back(
+        &self,
+        cloud: usize,
+        (points, i): (&Points<'_>, usize),
+        placed: &[f64],
+        mass: f64,
+        gradient: &mut [f64],
+        scratch: &mut [f64],
+    ) {
+        let sign = if cloud == 0 { 2.0 } else { -2.0 };
+        let moved = gradient.iter_mut().zip(placed);
+        match &self.charts[cloud].linear {
+            Linear::Identity => {}
+            Linear::Diagonal(stretch) => {
+                self.centred_point(cloud, points, i, scratch);
+                for (((g, x), a), s) in moved.zip(stretch).zip(scratch) {
+                    *g = a * (*g - 2.0 * mass * x) + 2.0 * mass * *s;
+                }
+            }
+            Linear::Full(matrix) => {
+                moved.for_each(|(g, x)| *g -= 2.0 * mass * x);
+                self.centred_point(cloud, points, i, scratch);
+                for s in &mut *scratch {
+                    *s *= 2.0 * mass;
+                }
+                for (row, g) in matrix.chunks_exact(self.dim()).zip(&*gradient) {
+                    scratch.iter_mut().zip(row).for_each(|(s, a)| *s += a * g);
+                }
+                gradient.copy_from_slice(scratch);
+            }
+        }
+        for (g, d) in gradient.iter_mut().zip(&self.shift) {
+            *g = (*g + sign * mass * d) / self.shrink;
+        }
+    }
+
+    /// The same coordinates for another epsilon.
+    #[cfg(test)]
+    pub(crate) fn at(&self, ratio: f64) -> Self {
+        Gauge { epsilon: ratio * self.epsilon, ..self.clone() }
+    }
+
+    /// Units of these coordinates in one of the user's.
+    pub(crate) fn shrink(&self) -> f64 {
+        self.shrink
     }
 
     /// Checks that exponents of the kernel between these points keep enough digits.

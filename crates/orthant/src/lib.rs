@@ -45,7 +45,8 @@
 //! | [`Solution::value`] | `W = <P, C> + eps sum P log P` | the paper |
 //! | [`Solution::value_kl`] | `W + eps (H(a) + H(b))` | OTT `reg_ot_cost`; POT `reg_type="KL"`; twice GeomLoss (p = 2) at `blur^2 = eps / 2` |
 //! | [`Solution::transport_cost`] | `<P, C>` | POT `value_linear` |
-//! | [`Plan`] | `P` itself, never stored | |
+//! | [`Plan`] | `P` itself, never stored; maps along it | |
+//! | [`Gradient`] | derivatives of `value_kl` and of divergences | |
 //! | [`Divergence::value`] | `W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` | the same in all of them |
 //!
 //! # Unbalanced transport
@@ -79,6 +80,7 @@ mod error;
 pub mod features;
 mod frame;
 mod gauge;
+mod gradient;
 mod kernel;
 mod landmarks;
 mod linalg;
@@ -102,13 +104,14 @@ pub use compare::{
     mean_squared_distances,
 };
 pub use error::{Cloud, Error, Result, Shape};
+pub use gradient::{Gradient, LowRank};
 pub use kernel::CostMatrix;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
 pub use options::{
     Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
 };
-pub use plan::{DENSE_LIMIT, Plan};
-pub use rot::{Solver, divergence, plan, rot};
+pub use plan::{DENSE_LIMIT, MOST_LABELS, Plan, Plans, Vote};
+pub use rot::{Solver, divergence, plan, plans, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
 

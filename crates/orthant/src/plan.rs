@@ -1,13 +1,19 @@
 //! The coupling of two clouds, never stored.
 
+mod maps;
+
+pub use maps::{MOST_LABELS, Vote};
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 
 use crate::error::{Cloud, Error, Result, Shape};
+use crate::gradient::Gradient;
 use crate::measure::Measure;
 use crate::problem::{Problem, Scaling};
-use crate::solution::Solution;
+use crate::sinkhorn::Term;
+use crate::solution::{Divergence, Solution};
 
 /// The plan `P = diag(u) K diag(v)` of a solve: how much mass goes from point `i` of the first cloud to point `j` of
 /// the second. Made by [`plan`](crate::plan()) or [`Solver::plan`](crate::Solver::plan).
@@ -24,6 +30,8 @@ use crate::solution::Solution;
 /// | a row, a column | `m r`, `n r` | `m`, `n` | `m`, `n` |
 /// | marginals | `(n + m) r` | like an iteration | `n m` |
 /// | `s` samples | `(n + m) r + s log s` | like some iterations, `+ s log s` | `n m`, and `m` a row that is drawn |
+/// | means, maps, votes: a column | `(n + m) r` | like some iterations | `n m` |
+/// | all partners | `n m r` | `n m` | `n m` |
 pub struct Plan<'p> {
     problem: Problem<'p>,
     scaling: Scaling,
@@ -51,6 +59,12 @@ impl<'p> Plan<'p> {
     /// The solution alone.
     pub fn into_solution(self) -> Solution {
         self.solution
+    }
+
+    /// The derivatives of [`Solution::value_kl`], or of `value`, by points, weights, epsilon, anchors, features and the
+    /// kernel. That by the costs is the plan itself.
+    pub fn gradient(&self) -> Gradient<'_> {
+        Gradient::new(&self.problem, [(Term::Cross, 1.0, &self.scaling, &self.solution)])
     }
 
     /// Points of the first cloud by points of the second.
@@ -120,6 +134,9 @@ impl<'p> Plan<'p> {
     /// and the first ones of a longer sample are those of a shorter one. For exact kernels a row is drawn, and a
     /// column in it: all pairs once for the marginal, and the rows that were drawn. The same seed gives the same
     /// pairs on any number of threads.
+    ///
+    /// For flow matching, draw the pairs of all batches at once and take them in `chunks`; another seed gives pairs
+    /// that are independent of these.
     ///
     /// Plans of the Nystrom approximation have no samples: [`Error::SignedPlan`].
     pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<[usize; 2]>> {
@@ -208,6 +225,54 @@ impl std::fmt::Debug for Plan<'_> {
             .field("shape", &self.shape())
             .field("method", &self.solution.method)
             .finish_non_exhaustive()
+    }
+}
+
+/// The plans of the three terms of a divergence, as far as its [gradient](Plans::gradient) goes. Made by
+/// [`plans`](crate::plans()) or [`Solver::plans`](crate::Solver::plans).
+pub struct Plans<'p> {
+    problem: Problem<'p>,
+    /// As [`Divergence::terms`] has them.
+    scalings: [Scaling; 3],
+    divergence: Divergence,
+}
+
+impl<'p> Plans<'p> {
+    pub(crate) fn new(
+        problem: Problem<'p>,
+        scalings: [Scaling; 3],
+        divergence: Divergence,
+    ) -> Self {
+        Plans { problem, scalings, divergence }
+    }
+
+    /// The divergence and the solutions of its terms.
+    pub fn divergence(&self) -> &Divergence {
+        &self.divergence
+    }
+
+    /// The divergence alone.
+    pub fn into_divergence(self) -> Divergence {
+        self.divergence
+    }
+
+    /// The derivatives of [`Divergence::value`] by points, weights, epsilon, anchors and features. For a gradient flow
+    /// start the next divergence [from this one](crate::Solver::warm_start_divergence).
+    pub fn gradient(&self) -> Gradient<'_> {
+        let [cross, x, y] = &self.scalings;
+        let Divergence { cross: of_cross, self_x, self_y, .. } = &self.divergence;
+        let terms = [
+            (Term::Cross, 1.0, cross, of_cross),
+            (Term::SelfX, -0.5, x, self_x),
+            (Term::SelfY, -0.5, y, self_y),
+        ];
+        Gradient::new(&self.problem, terms)
+    }
+}
+
+impl std::fmt::Debug for Plans<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plans").field("divergence", &self.divergence.value).finish_non_exhaustive()
     }
 }
 

@@ -1,10 +1,14 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
+mod gradient;
+mod maps;
 mod pairs;
 mod polish;
 mod pool;
 
 pub(crate) use pool::{Places, Pool, Shelf};
+
+pub(crate) use maps::At;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +106,7 @@ impl<'s> Setting<'s, '_> {
 }
 
 /// The two clouds of a term.
-fn clouds(term: Term) -> [Cloud; 2] {
+pub(crate) fn clouds(term: Term) -> [Cloud; 2] {
     match term {
         Term::Cross => [Cloud::X, Cloud::Y],
         Term::SelfX => [Cloud::X, Cloud::X],
@@ -710,7 +714,8 @@ impl<'p> Problem<'p> {
     /// The solution of the user's problem, out of that in the coordinates of the term, and its plan.
     fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> (Solution, Scaling) {
         let (interval, corrected) = self.interval(task, &solved);
-        let Solved { outcome, builds, transport_cost, distance, rank, outside, kernel } = solved;
+        let Solved { outcome, builds, transport_cost, distance, rank, outside, mut kernel } =
+            solved;
         let (term, x, y) = (task.term, task.x, task.y);
         let epsilon = self.options.epsilon;
         let (mu, nu) = (self.measure(x), self.measure(y));
@@ -718,7 +723,8 @@ impl<'p> Problem<'p> {
         let constant = self.constant(term);
         let sums = [&outcome.x.sums[..], &outcome.y.sums];
         let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
-        let scaling = Scaling::new(&outcome, shifts[0] + shifts[1] - kernel.shift, kernel.lattice);
+        let pairs = std::mem::take(&mut kernel.pairs);
+        let scaling = Scaling::new(&outcome, shifts, kernel);
         // Of the marginals that the plan has.
         let transport_cost =
             transport_cost.map(|cost| mass * (cost + self.moved(term, sums) + constant));
@@ -783,7 +789,7 @@ impl<'p> Problem<'p> {
             },
             weights_x: given(mu),
             weights_y: given(nu),
-            pairs: kernel.pairs,
+            pairs,
         };
         (solution, scaling)
     }
@@ -886,21 +892,34 @@ impl<'p> Problem<'p> {
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
         let goal = self.goal(task);
+        let mut messages = Vec::new();
         let (outcome, mut plan, builds): (Outcome, Box<dyn StoredPlan<'f, T> + 'f>, _) = match sides
         {
             (side, None) => {
                 let mut kernel = FactoredSelf::new(side);
                 let outcome = task.solve_self(&mut kernel, goal, observer)?;
+                messages.push(kernel.message().to_vec());
                 let builds = SelfKernel::builds(&kernel);
                 (outcome, Box::new(kernel), builds)
             }
             (x, Some(y)) => {
                 let mut kernel = Factored::new(x, y);
                 let outcome = task.solve(&mut kernel, goal, observer)?;
+                if task.run.algorithm != Algorithm::Accelerated {
+                    let (z, y) = kernel.messages();
+                    messages = vec![y.to_vec(), z.to_vec()];
+                }
                 let builds = Kernel::builds(&kernel);
                 (outcome, Box::new(kernel), builds)
             }
         };
+        // Of the plan of mass 1, as the potentials: those of both clouds, or the first.
+        let excess = match (task.is_self(), &task.unbalanced) {
+            (true, _) => 0.5 * outcome.x.log_mass,
+            (false, Some(_)) => outcome.x.log_mass,
+            (false, None) => 0.0,
+        };
+        messages.iter_mut().take(1).flatten().for_each(|z| *z -= excess);
         // Of the plan of mass 1, as everything else.
         let mass = task.mass(&outcome);
         let transport_cost = if let Ground::Maps { frame: Some(frame), .. } = &self.ground {
@@ -935,7 +954,9 @@ impl<'p> Problem<'p> {
             // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
             shift = found.corrected;
             let potentials = outcome.f.iter_mut().chain(&mut outcome.g);
-            potentials.chain(outside.iter_mut().flatten()).for_each(|f| *f += 0.5 * shift);
+            let messages = messages.iter_mut().flatten();
+            let all = potentials.chain(outside.iter_mut().flatten()).chain(messages);
+            all.for_each(|f| *f += 0.5 * shift);
             *found = Bounds { low: found.low - shift, high: found.high - shift, corrected: 0.0 };
         }
         let bound = match self.stage(task.term) {
@@ -948,7 +969,7 @@ impl<'p> Problem<'p> {
         };
         let rank = self.rank(task.term);
         let distance = Distance { bound, bounds, rounding: T::ROUNDING };
-        let kernel = Seen { shift, pairs, ..Seen::default() };
+        let kernel = Seen { shift, pairs, messages, ..Seen::default() };
         Ok(Solved { outcome, builds, transport_cost, distance, rank, outside, kernel })
     }
 
@@ -1431,6 +1452,8 @@ struct Seen {
     worth: Option<Vec<f64>>,
     /// Pairs of the plan, if any were drawn.
     pairs: Pairs,
+    /// What the clouds last sent over stored features.
+    messages: Vec<Vec<f64>>,
 }
 
 /// The plan `exp(level) u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of
@@ -1441,16 +1464,24 @@ pub(crate) struct Scaling {
     pub(crate) g: Vec<f64>,
     /// Where marginals are relaxed, the mass is in here: it may be too small for a number.
     level: f64,
+    /// What the potentials of the solution have beside these.
+    shifts: [f64; 2],
+    /// The potentials are those of a kernel that is smaller by this, as a logarithm.
+    shift: f64,
     lattice: Option<Lattice>,
     /// Its nodes one by one, if they are not all of a box.
     listed: Option<Affine>,
+    /// What the first cloud and the second send over their features, if that is known; of one with itself, one.
+    messages: Vec<Vec<f64>>,
 }
 
 impl Scaling {
-    fn new(outcome: &Outcome, level: f64, lattice: Option<Lattice>) -> Self {
+    fn new(outcome: &Outcome, shifts: [f64; 2], seen: Seen) -> Self {
         let (f, g) = (outcome.f.clone(), outcome.g.clone());
+        let Seen { shift, lattice, messages, .. } = seen;
+        let level = shifts[0] + shifts[1] - shift;
         let listed = lattice.as_ref().filter(|l| l.kept().is_some()).map(lattice_map);
-        Scaling { f, g, level, lattice, listed }
+        Scaling { f, g, level, shifts, shift, lattice, listed, messages }
     }
 }
 

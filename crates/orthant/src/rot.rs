@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::Options;
-use crate::plan::Plan;
+use crate::plan::{Plan, Plans};
 use crate::problem::{Problem, Scaling, Start, Terms};
 use crate::sinkhorn::{Next, Observer, Progress, Term};
 use crate::solution::{Divergence, Solution};
@@ -62,6 +62,36 @@ pub fn plan<'p>(
 /// ```
 pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Divergence> {
     Solver::new(options).divergence(mu, nu)
+}
+
+/// The Sinkhorn divergence of two measures with the plans of its terms: what its gradient is made of.
+///
+/// ```
+/// use orthant::{Cloud, Measure, Options, Points, Solver, divergence, plans};
+/// // A gradient flow: a few steps of size 1/2 along the gradient, a point of weight 1/3 each.
+/// let nu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+/// let options = Options::builder(0.1).tolerance(1e-9).build()?;
+/// let mut x = vec![0.2, 0.3, 0.9];
+/// let mut last = None;
+/// for _ in 0..20 {
+///     let mu = Measure::uniform(Points::new(&x, 1)?);
+///     let solver = Solver::new(&options);
+///     let solver = match &last { None => solver, Some(d) => solver.warm_start_divergence(d) };
+///     let plans = solver.plans(&mu, &nu)?;
+///     let gradient = plans.gradient().points(Cloud::X)?;
+///     last = Some(plans.into_divergence());
+///     x.iter_mut().zip(gradient).for_each(|(x, g)| *x -= 0.5 * 3.0 * 0.5 * g);
+/// }
+/// let mu = Measure::uniform(Points::new(x, 1)?);
+/// assert!(divergence(&mu, &nu, &options)?.value < 1e-4);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn plans<'p>(
+    mu: &'p Measure<'p>,
+    nu: &'p Measure<'p>,
+    options: &'p Options<'p>,
+) -> Result<Plans<'p>> {
+    Solver::new(options).plans(mu, nu)
 }
 
 /// A solve with an observer or a warm start.
@@ -146,34 +176,51 @@ impl<'s, 'o> Solver<'s, 'o> {
     }
 
     /// The Sinkhorn divergence of two measures.
-    pub fn divergence(mut self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
+    pub fn divergence(self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
+        Ok(self.plans(mu, nu)?.into_divergence())
+    }
+
+    /// The same with the plans of its terms.
+    pub fn plans<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plans<'p>>
+    where
+        'o: 'p,
+    {
         let mut problem = Problem::new(mu, nu, self.options, Terms::All)?;
         problem.check_shared()?;
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
-        let mut self_x = self.term(&problem, Term::SelfX, start_x.unwrap_or(Start::Flat))?;
-        let mut self_y = self.term(&problem, Term::SelfY, start_y.unwrap_or(Start::Flat))?;
+        let flat = Start::Flat;
+        let (mut self_x, of_x) = self.solve(&problem, Term::SelfX, start_x.unwrap_or(flat))?;
+        let (mut self_y, of_y) = self.solve(&problem, Term::SelfY, start_y.unwrap_or(flat))?;
         // For equal clouds the self potential is the solution; for others it is a good start in
         // coordinates in which they have the same covariance.
         let similar = Start::Similar(&self_x.potential_x);
-        let (mut cross, _) = self.cross(&mut problem, mu, nu, similar)?;
+        let (mut cross, of_cross) = self.cross(&mut problem, mu, nu, similar)?;
+        let mut scalings = [of_cross, of_x, of_y];
+        // The problem of the solutions, if it is not the last one.
+        let mut earlier = None;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
             let improved = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
             let mut next = [Term::Cross, Term::SelfX, Term::SelfY]
                 .into_iter()
                 .zip([&cross, &self_x, &self_y])
-                .map(|(term, s)| self.term(&improved, term, Start::After(&problem, &s.potential_x)))
+                .map(|(term, s)| {
+                    self.solve(&improved, term, Start::After(&problem, &s.potential_x))
+                })
                 .collect::<Result<Vec<_>>>()?;
-            problem = improved;
+            let before = std::mem::replace(&mut problem, improved);
             // All three or none: they have one kernel.
             let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
-            let better = next[0].polished.is_some()
-                || width([&next[0], &next[1], &next[2]]) <= width([&cross, &self_x, &self_y]);
-            for (new, old) in next.iter_mut().zip([&mut cross, &mut self_x, &mut self_y]) {
+            let better = next[0].0.polished.is_some()
+                || width([&next[0].0, &next[1].0, &next[2].0]) <= width([&cross, &self_x, &self_y]);
+            let old = [&mut cross, &mut self_x, &mut self_y].into_iter().zip(&mut scalings);
+            for ((new, new_scaling), (old, scaling)) in next.iter_mut().zip(old) {
                 if better {
                     std::mem::swap(new, old);
+                    std::mem::swap(new_scaling, scaling);
                 }
                 old.add_work_of(new);
             }
+            earlier = if better { None } else { earlier.or(Some(before)) };
         }
         // The entropies of the weights cancel; the KL form has fewer digits to lose.
         let value =
@@ -181,8 +228,9 @@ impl<'s, 'o> Solver<'s, 'o> {
         if !value.is_finite() {
             return Err(Error::Overflow { what: "the divergence" });
         }
+        let problem = earlier.unwrap_or(problem);
         let kernels = problem.kernels();
-        Ok(Divergence { value, kernels, cross, self_x, self_y })
+        Ok(Plans::new(problem, scalings, Divergence { value, kernels, cross, self_x, self_y }))
     }
 
     /// The cross term: from the start that was given, by way of larger epsilons, or from the start that there is

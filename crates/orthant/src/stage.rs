@@ -94,20 +94,22 @@ impl Stage {
         self.placed(cloud, part).offsets.as_deref()
     }
 
+    /// The box of a cloud: the smallest and the largest coordinate along each axis.
+    pub(crate) fn ends(&self, cloud: Cloud) -> Vec<[f64; 2]> {
+        let located = self.clouds[cloud as usize].as_ref().expect("a cloud of this term");
+        let mut ends = extremes(&located.support.points);
+        if let Some(outside) = &located.outside {
+            let more = extremes(&outside.points);
+            for (e, m) in ends.iter_mut().zip(more) {
+                *e = [e[0].min(m[0]), e[1].max(m[1])];
+            }
+        }
+        ends
+    }
+
     /// The box of all midpoints of pairs, one of each cloud.
     pub(crate) fn midpoints(&self, x: Cloud, y: Cloud) -> [Vec<f64>; 2] {
-        let ends = |cloud: Cloud| {
-            let located = self.clouds[cloud as usize].as_ref().expect("a cloud of this term");
-            let mut ends = extremes(&located.support.points);
-            if let Some(outside) = &located.outside {
-                let more = extremes(&outside.points);
-                for (e, m) in ends.iter_mut().zip(more) {
-                    *e = [e[0].min(m[0]), e[1].max(m[1])];
-                }
-            }
-            ends
-        };
-        let (x, y) = (ends(x), ends(y));
+        let (x, y) = (self.ends(x), self.ends(y));
         [0, 1].map(|end| x.iter().zip(&y).map(|(x, y)| 0.5 * (x[end] + y[end])).collect())
     }
 
@@ -339,7 +341,7 @@ impl Axes {
 }
 
 /// Smallest and largest coordinate of every axis.
-fn extremes(points: &Points<'_>) -> Vec<[f64; 2]> {
+pub(crate) fn extremes(points: &Points<'_>) -> Vec<[f64; 2]> {
     (0..points.dim())
         .map(|a| {
             (0..points.len())

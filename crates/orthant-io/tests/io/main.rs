@@ -3,6 +3,7 @@
 mod common;
 mod files;
 mod numpy;
+mod others;
 mod parquet;
 mod ply;
 mod robust;

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::common::message;
-use orthant_io::write_atomic;
+use crate::common::{f64s, message, plain};
+use orthant_io::{Cells, Series, TableFormat, read, write_atomic, write_table};
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
@@ -88,4 +88,65 @@ fn permissions_links_and_devices() {
 
     write_atomic(Path::new("/dev/null"), |out| out.write_all(b"3")).unwrap();
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+fn series<'a>(name: &str, cells: Cells<'a>) -> Series<'a> {
+    Series { name: name.to_owned(), cells }
+}
+
+#[test]
+fn tables_are_read_as_they_were_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let numbers = [vec![0.1, -1e300, 5e-324], vec![3.0, 0.0, f64::MAX]];
+    let columns = [
+        series("x", Cells::Numbers(numbers[0].clone())),
+        series("y", Cells::Numbers(numbers[1].clone())),
+    ];
+    for (name, header) in [("a.csv", true), ("a.csv", false), ("a.tsv", true), ("a.NPY", true)] {
+        write_table(&path(name), TableFormat::of(&path(name)).unwrap(), &columns, header).unwrap();
+        let cloud = read(path(name).to_str().unwrap(), &plain()).unwrap();
+        let expected: Vec<f64> = (0..3).flat_map(|i| [numbers[0][i], numbers[1][i]]).collect();
+        assert_eq!(f64s(&cloud), expected, "{name}");
+        assert_eq!(cloud.columns.is_some(), header && name != "a.NPY", "{name}");
+    }
+    // Another reader of arrays.
+    let file = npyz::NpyFile::new(fs::File::open(path("a.NPY")).unwrap()).unwrap();
+    assert_eq!((file.shape(), file.order()), (&[3, 2][..], npyz::Order::C));
+    assert_eq!(file.into_vec::<f64>().unwrap()[4], 5e-324);
+    let pairs = [series("i", Cells::Indices(vec![0, 7])), series("j", Cells::Indices(vec![3, 2]))];
+    write_table(&path("p.npy"), TableFormat::Npy, &pairs, true).unwrap();
+    let file = npyz::NpyFile::new(fs::File::open(path("p.npy")).unwrap()).unwrap();
+    assert_eq!(file.into_vec::<i64>().unwrap(), [0, 3, 7, 2]);
+    let mixed =
+        [series("i", Cells::Indices(vec![0, 7])), series("p", Cells::Numbers(vec![0.5, 1.0]))];
+    write_table(&path("p.npy"), TableFormat::Npy, &mixed, true).unwrap();
+    let cloud = read(path("p.npy").to_str().unwrap(), &plain()).unwrap();
+    assert_eq!(f64s(&cloud), [0.0, 0.5, 7.0, 1.0]);
+}
+
+#[test]
+fn text_is_quoted_where_it_has_to_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tsv");
+    let text = ["a\tb", "c,d", "\"e\"\nf", ""].map(ToOwned::to_owned);
+    let columns = [series("t", Cells::Text(&text)), series("n", Cells::Indices(vec![1, 2, 3, 4]))];
+    write_table(&path, TableFormat::Tsv, &columns, true).unwrap();
+    let expected = "t\tn\n\"a\tb\"\t1\nc,d\t2\n\"\"\"e\"\"\nf\"\t3\n\t4\n";
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+
+    let array = directory.path().join("a.npy");
+    let error = write_table(&array, TableFormat::Npy, &columns, true).unwrap_err();
+    assert!(
+        message(&error)
+            .ends_with("the text of column \"t\" in an array is not supported; write .csv or .tsv")
+    );
+    for name in ["a.parquet", "a", "100", ".csv", "a.csv.gz"] {
+        let error = TableFormat::of(Path::new(name)).unwrap_err();
+        assert!(
+            message(&error).ends_with("is not supported; name it .csv, .tsv or .npy"),
+            "{name}"
+        );
+    }
+    assert_eq!(names(directory.path()), ["a.tsv"]);
 }

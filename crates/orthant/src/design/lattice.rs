@@ -131,6 +131,12 @@ impl Lattice {
         self
     }
 
+    /// The same nodes for another epsilon.
+    #[cfg(test)]
+    pub(crate) fn at(&self, ratio: f64) -> Self {
+        Lattice { epsilon: ratio * self.epsilon, ..self.clone() }
+    }
+
     /// The whole box.
     pub(crate) fn whole(&self) -> Self {
         Lattice { kept: None, rank: self.nodes(), ..self.clone() }

@@ -3,8 +3,12 @@
 //! Both the features of the Gaussian kernel (over anchors) and the kernel itself (over the other
 //! cloud) have this form once their squares are written out. In coordinates centred on the data it
 //! loses no more than the rounding of the largest squared norm.
+//!
+//! All of it but a constant of each feature is proportional to `1 / eps`, and the gradient by the point is
+//! `2 square x_i + M_k`: that is all that derivatives need.
 
-use super::FeatureMap;
+use super::{Derivative, FeatureMap};
+use crate::error::Result;
 use crate::frame::Frame;
 use crate::kernel::LogRows;
 use crate::measure::Points;
@@ -18,6 +22,10 @@ pub(crate) struct Affine {
     matrix: Vec<f64>,
     /// `stride` numbers.
     bias: Vec<f64>,
+    /// The part of the bias that does not go with `1 / eps`.
+    fixed: Vec<f64>,
+    /// `d fixed / d log eps`.
+    power: f64,
     square: f64,
     rank: usize,
 }
@@ -28,14 +36,15 @@ const TILE: usize = 16;
 const ROWS: usize = 8;
 
 impl Affine {
-    /// `L_ik = bias(k) + square |x_i|^2 + factor x_i . centre_k`, in coordinates of the frame.
+    /// `L_ik = bias_k + square |x_i|^2 + factor x_i . centre_k`, in coordinates of the frame; a bias is the sum of a
+    /// constant and of what goes with `1 / eps`, as the rest does.
     pub(crate) fn new(
         frame: Frame,
         rank: usize,
         square: f64,
         factor: f64,
         centre: impl Fn(usize, usize) -> f64,
-        bias: impl Fn(usize) -> f64,
+        bias: impl Fn(usize) -> [f64; 2],
     ) -> Self {
         let stride = simd::padded(rank);
         let dim = frame.dim();
@@ -45,16 +54,34 @@ impl Affine {
                 *m = factor * centre(k, c);
             }
         }
-        let mut padded_bias = vec![0.0; stride];
-        for (k, b) in padded_bias[..rank].iter_mut().enumerate() {
-            *b = bias(k);
+        let (mut sum, mut fixed) = (vec![0.0; stride], vec![0.0; stride]);
+        for (k, (sum, fixed)) in sum[..rank].iter_mut().zip(&mut fixed).enumerate() {
+            let [constant, scaled] = bias(k);
+            (*sum, *fixed) = (constant + scaled, constant);
         }
-        Affine { frame, matrix, bias: padded_bias, square, rank }
+        Affine { frame, matrix, bias: sum, fixed, power: 0.0, square, rank }
+    }
+
+    /// The same with constants that go with a power of epsilon.
+    pub(crate) fn with_power(self, power: f64) -> Self {
+        Affine { power, ..self }
     }
 
     /// Adds a constant to all logarithms.
     pub(crate) fn shift(&mut self, constant: f64) {
-        self.bias[..self.rank].iter_mut().for_each(|b| *b += constant);
+        let both = self.bias[..self.rank].iter_mut().zip(&mut self.fixed);
+        both.for_each(|(b, fixed)| (*b, *fixed) = (*b + constant, *fixed + constant));
+    }
+
+    /// `square`, which is negative.
+    pub(crate) fn square(&self) -> f64 {
+        self.square
+    }
+
+    /// Coordinate `c` of all `M_k`.
+    pub(crate) fn row(&self, c: usize) -> &[f64] {
+        let stride = self.bias.len();
+        &self.matrix[c * stride..(c + 1) * stride]
     }
 
     pub(crate) fn frame(&self) -> &Frame {
@@ -107,6 +134,51 @@ impl FeatureMap for Affine {
     fn log_features(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]) {
         self.fill(points, first, stride, out);
     }
+
+    fn derivative(&self) -> Result<&dyn Derivative> {
+        Ok(self)
+    }
+}
+
+impl Derivative for Affine {
+    fn points(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+        out: &mut [f64],
+    ) {
+        let rows = weights.chunks_exact(stride).zip(out.chunks_exact_mut(self.dim()));
+        for (i, (w, out)) in rows.enumerate() {
+            let total = 2.0 * self.square * simd::sum(w);
+            self.frame.copy_coordinates(points, first + i, 0, out);
+            for (c, x) in out.iter_mut().enumerate() {
+                *x = (total * *x + simd::dot(w, self.row(c))) * self.frame.shrink();
+            }
+        }
+    }
+
+    fn log_epsilon(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+    ) -> f64 {
+        let mut x = vec![0.0; self.dim()];
+        let mut sum = 0.0;
+        for (i, w) in weights.chunks_exact(stride).enumerate() {
+            self.frame.copy_coordinates(points, first + i, 0, &mut x);
+            let total = simd::sum(w);
+            let square = self.square * x.iter().map(|x| x * x).sum::<f64>();
+            let linear: f64 =
+                x.iter().enumerate().map(|(c, x)| x * simd::dot(w, self.row(c))).sum();
+            let bias = simd::dot(w, &self.bias) - simd::dot(w, &self.fixed);
+            sum += (self.power - square) * total - linear - bias;
+        }
+        sum
+    }
 }
 
 /// The exact kernel `exp(-||x - y||^2 / eps)` of one cloud over another.
@@ -124,18 +196,22 @@ impl<'a> SquaredEuclidean<'a> {
         points: Points<'a>,
         others: &Points<'_>,
     ) -> Self {
+        SquaredEuclidean { affine: Self::map(frame, epsilon, others), points }
+    }
+
+    /// Rows of the kernel as features, with an anchor at each of the other points.
+    pub(crate) fn map(frame: &Frame, epsilon: f64, others: &Points<'_>) -> Affine {
         let norm = |k: usize| -> f64 {
             (0..frame.dim()).map(|c| frame.coordinate(others, k, c).powi(2)).sum()
         };
-        let affine = Affine::new(
+        Affine::new(
             frame.clone(),
             others.len(),
             -1.0 / epsilon,
             2.0 / epsilon,
             |k, c| frame.coordinate(others, k, c),
-            |k| -norm(k) / epsilon,
-        );
-        SquaredEuclidean { affine, points }
+            |k| [0.0, -norm(k) / epsilon],
+        )
     }
 }
 

@@ -13,7 +13,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{FeatureMap, check_dimension};
+use super::{Derivative, FeatureMap, check_dimension};
 use crate::error::{Error, Result};
 use crate::measure::Points;
 use crate::simd;
@@ -27,6 +27,8 @@ pub struct ArcCosine {
     anchors: Vec<f64>,
     /// Logarithm of what multiplies `max(0, u.x)^s`.
     bias: Vec<f64>,
+    /// `(1 - 1/sigma^2) / 2`: features fall with `exp(-narrow |u|^2 / 2)`.
+    narrow: f64,
     rank: usize,
 }
 
@@ -75,7 +77,39 @@ impl ArcCosine {
             bias[k] = constant - 0.25 * norm * (1.0 - 1.0 / (sigma * sigma));
         }
         bias[draws] = 0.5 * kappa.ln();
-        Ok(ArcCosine { order, dim, anchors, bias, rank })
+        let narrow = 0.5 * (1.0 - 1.0 / (sigma * sigma));
+        Ok(ArcCosine { order, dim, anchors, bias, narrow, rank })
+    }
+
+    /// The anchors, row by row, without the constant feature: the parameters of
+    /// [`Gradient::anchors`](crate::Gradient::anchors).
+    pub fn anchors(&self) -> Vec<f64> {
+        let stride = self.bias.len();
+        let of = |k: usize| (0..self.dim).map(move |c| self.anchors[c * stride + k]);
+        (0..self.rank - 1).flat_map(of).collect()
+    }
+
+    /// `u_k . x_i` for every anchor, padded.
+    fn products(&self, points: &Points<'_>, i: usize, out: &mut [f64]) {
+        const TILE: usize = 64;
+        let stride = self.bias.len();
+        let mut tile = [0.0; TILE];
+        out.fill(0.0);
+        for c in (0..self.dim).step_by(TILE) {
+            let width = TILE.min(self.dim - c);
+            points.copy_coordinates(i, c, &mut tile[..width]);
+            let anchors = &self.anchors[c * stride..(c + width) * stride];
+            simd::affine(&tile[..width], width, anchors, simd::Start::Out, out);
+        }
+    }
+
+    /// `s w_k / (u_k . x_i)`, where that feature has a weight.
+    fn slopes(&self, points: &Points<'_>, i: usize, weights: &[f64], out: &mut [f64]) {
+        self.products(points, i, out);
+        for (o, w) in out[..self.rank - 1].iter_mut().zip(weights) {
+            *o = if *w > 0.0 { f64::from(self.order) * w / *o } else { 0.0 };
+        }
+        out[self.rank - 1..].fill(0.0);
     }
 }
 
@@ -98,18 +132,10 @@ impl FeatureMap for ArcCosine {
     }
 
     fn log_features(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]) {
-        const TILE: usize = 64;
         assert_eq!(stride, self.bias.len(), "the stride of features is their padded number");
         let order = f64::from(self.order);
-        let mut tile = [0.0; TILE];
         for (i, row) in out.chunks_exact_mut(stride).enumerate() {
-            row.fill(0.0);
-            for c in (0..self.dim).step_by(TILE) {
-                let width = TILE.min(self.dim - c);
-                points.copy_coordinates(first + i, c, &mut tile[..width]);
-                let anchors = &self.anchors[c * stride..(c + width) * stride];
-                simd::affine(&tile[..width], width, anchors, simd::Start::Out, row);
-            }
+            self.products(points, first + i, row);
             for (l, b) in row[..self.rank - 1].iter_mut().zip(&self.bias) {
                 *l = match (*l > 0.0, self.order) {
                     (false, _) => f64::NEG_INFINITY,
@@ -119,5 +145,86 @@ impl FeatureMap for ArcCosine {
             }
             row[self.rank - 1] = self.bias[self.rank - 1];
         }
+    }
+
+    fn derivative(&self) -> Result<&dyn Derivative> {
+        if self.order == 0 {
+            return Err(Error::NoDerivative {
+                by: "the points",
+                reason: "features of the arc-cosine kernel of order 0 are steps",
+                remedy: "use order 1 or 2",
+            });
+        }
+        Ok(self)
+    }
+}
+
+/// `d log phi_k / d x = s u_k / (u_k . x)`, and by the anchor `s x / (u_k . x) - narrow u_k`.
+impl Derivative for ArcCosine {
+    fn points(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+        out: &mut [f64],
+    ) {
+        let mut slopes = vec![0.0; stride];
+        let rows = weights.chunks_exact(stride).zip(out.chunks_exact_mut(self.dim));
+        for (i, (w, out)) in rows.enumerate() {
+            self.slopes(points, first + i, w, &mut slopes);
+            for (out, anchors) in out.iter_mut().zip(self.anchors.chunks_exact(stride)) {
+                *out = simd::dot(&slopes, anchors);
+            }
+        }
+    }
+
+    fn parameters(&self) -> usize {
+        (self.rank - 1) * self.dim
+    }
+
+    fn add_parameters(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+        out: &mut [f64],
+    ) {
+        let (mut slopes, mut x) = (vec![0.0; stride], vec![0.0; self.dim]);
+        for (i, w) in weights.chunks_exact(stride).enumerate() {
+            self.slopes(points, first + i, w, &mut slopes);
+            points.copy_coordinates(first + i, 0, &mut x);
+            for (k, out) in out.chunks_exact_mut(self.dim).enumerate() {
+                for (c, (out, x)) in out.iter_mut().zip(&x).enumerate() {
+                    *out += slopes[k] * x - w[k] * self.narrow * self.anchors[c * stride + k];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::assert_derivatives;
+
+    #[test]
+    fn derivatives_against_central_differences() {
+        let points = Points::new(vec![0.3, -0.2, 0.9, 1.5, 0.1, -0.7], 3).unwrap();
+        for order in [1, 2] {
+            let map = ArcCosine::new(3, order, 0.3, 1.4, 12, 5).unwrap();
+            assert_derivatives(&map, &points, 1e-6, |p, h| {
+                let mut moved = map.clone();
+                let (k, c, stride) = (p / 3, p % 3, map.bias.len());
+                let square = |map: &ArcCosine| -> f64 {
+                    (0..3).map(|c| map.anchors[c * stride + k].powi(2)).sum()
+                };
+                moved.anchors[c * stride + k] += h;
+                moved.bias[k] -= 0.25 * (square(&moved) - square(&map)) * (1.0 - 1.0 / (1.4 * 1.4));
+                Box::new(moved)
+            });
+        }
+        assert!(ArcCosine::new(3, 0, 0.3, 1.4, 12, 5).unwrap().derivative().is_err());
     }
 }

@@ -13,11 +13,12 @@
 
 use rayon::prelude::*;
 
-use super::{Affine, FeatureMap};
+use super::{Affine, Derivative, FeatureMap, check_dimension};
 use crate::design::{self, Draw};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::measure::{Measure, Points};
+use crate::simd;
 use crate::theory;
 
 /// Random features of the Gaussian kernel.
@@ -33,6 +34,9 @@ use crate::theory;
 pub struct Gaussian {
     affine: Affine,
     q: Vec<f64>,
+    /// For each anchor the point of which it is the best anchor, where `d log phi / d u` vanishes: `u - u / (2 q)`,
+    /// axis by axis. Row by row, in coordinates of the frame.
+    still: Vec<f64>,
 }
 
 impl Gaussian {
@@ -64,7 +68,44 @@ impl Gaussian {
         let q = vec![theory::paper_q(frame.radius(), epsilon, frame.dim()); frame.dim()];
         let normals = design::normals(Draw::Iid, rank, frame.dim(), seed);
         let anchors = anchors(&q, epsilon, &normals);
-        Ok(Self::with_anchors(frame, epsilon, q, &normals, &anchors))
+        let still = anchors.iter().zip(q.iter().cycle()).map(|(u, q)| still(*u, *q)).collect();
+        Ok(Self::normal(frame, epsilon, q, &normals, &anchors, still))
+    }
+
+    /// The map of Lemma 1 with anchors of your own, as the paper trains them:
+    ///
+    /// ```text
+    /// phi_k(x) = (2 q)^{d/4} exp(-2 ||x - u_k||^2 / eps) exp(||u_k||^2 / (eps q)) / sqrt(r)
+    /// ```
+    ///
+    /// Distances are taken from the origin: move the clouds there if they are far from it. The epsilon of the solve
+    /// should be this one, and the map one of [`Features::Map`](crate::Features::Map).
+    ///
+    /// ```
+    /// use orthant::{Points, features::{FeatureMap, Gaussian}};
+    /// let anchors = Points::new(vec![0.0, 0.5, 1.0, -0.5], 2)?;
+    /// let map = Gaussian::with_anchors(&anchors, 1.0, 0.5)?;
+    /// assert_eq!((map.rank(), map.anchors()), (2, vec![0.0, 0.5, 1.0, -0.5]));
+    /// # Ok::<(), orthant::Error>(())
+    /// ```
+    pub fn with_anchors(anchors: &Points<'_>, q: f64, epsilon: f64) -> Result<Self> {
+        for (name, value) in [("epsilon", epsilon), ("q", q)] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(Error::Option { name, expected: "positive and finite", value });
+            }
+        }
+        let dim = anchors.dim();
+        let frame = Frame::unit(dim);
+        frame.check_extent(anchors)?;
+        let (sigma, all) = ((q * epsilon / 4.0).sqrt(), 0..anchors.len() * dim);
+        let u: Vec<f64> = all.map(|i| anchors.coordinate(i / dim, i % dim)).collect();
+        let normals: Vec<f64> = u.iter().map(|u| u / sigma).collect();
+        if normals.iter().any(|z| !(z * z).is_finite()) {
+            let expected = "comparable to the squared extent of the anchors";
+            return Err(Error::Option { name: "epsilon", expected, value: epsilon });
+        }
+        let still = u.iter().map(|u| still(*u, q)).collect();
+        Ok(Self::normal(frame, epsilon, vec![q; dim], &normals, &u, still))
     }
 
     /// The map with a `q` for each of the axes (rows of `axes`, orthonormal, in coordinates of the
@@ -82,26 +123,34 @@ impl Gaussian {
         assert_eq!((axes.len(), q.len()), (dim * dim, dim), "axes and their q");
         let on_axes = anchors(q, epsilon, normals);
         // Back to coordinates of the frame: u = sum_a u_a axis_a.
-        let mut turned = vec![0.0; on_axes.len()];
-        turned.par_chunks_exact_mut(dim).zip(on_axes.par_chunks_exact(dim)).for_each(|(u, on)| {
-            for (axis, along) in axes.chunks_exact(dim).zip(on) {
-                u.iter_mut().zip(axis).for_each(|(u, axis)| *u += along * axis);
-            }
-        });
-        Self::with_anchors(frame, epsilon, q.to_vec(), normals, &turned)
+        let turned = |on_axes: &[f64]| {
+            let mut turned = vec![0.0; on_axes.len()];
+            turned.par_chunks_exact_mut(dim).zip(on_axes.par_chunks_exact(dim)).for_each(
+                |(u, on)| {
+                    for (axis, along) in axes.chunks_exact(dim).zip(on) {
+                        u.iter_mut().zip(axis).for_each(|(u, axis)| *u += along * axis);
+                    }
+                },
+            );
+            turned
+        };
+        let still: Vec<f64> =
+            on_axes.iter().zip(q.iter().cycle()).map(|(u, q)| still(*u, *q)).collect();
+        Self::normal(frame, epsilon, q.to_vec(), normals, &turned(&on_axes), turned(&still))
     }
 
-    /// The map with these anchors, in coordinates of the frame.
+    /// The map with these anchors of normal laws, in coordinates of the frame.
     ///
     /// Written out, `log phi = -2 |x|^2 / eps + 4 x.u / eps + b`, and neither `|x|^2` nor `x.u` depends
     /// on the basis. With `u_a^2 = q_a eps z_a^2 / 4`,
     /// `b = sum_a [log(2 q_a) + (1 - 2 q_a) z_a^2] / 4 - log(r) / 2`.
-    fn with_anchors(
+    fn normal(
         frame: Frame,
         epsilon: f64,
         q: Vec<f64>,
         normals: &[f64],
         anchors: &[f64],
+        still: Vec<f64>,
     ) -> Self {
         let dim = frame.dim();
         let rank = normals.len() / dim;
@@ -115,11 +164,11 @@ impl Gaussian {
             |k, c| anchors[k * dim + c],
             |k| {
                 let z = &normals[k * dim..(k + 1) * dim];
-                constant
-                    + 0.25 * z.iter().zip(&q).map(|(z, q)| (1.0 - 2.0 * q) * z * z).sum::<f64>()
+                let squares = z.iter().zip(&q).map(|(z, q)| (1.0 - 2.0 * q) * z * z);
+                [constant, 0.25 * squares.sum::<f64>()]
             },
         );
-        Gaussian { affine, q }
+        Gaussian { affine, q, still }
     }
 
     /// The map with anchors (rows, in coordinates of the frame) of any law, by the logarithm of their density.
@@ -140,10 +189,11 @@ impl Gaussian {
             |k| {
                 let u = &anchors[k * dim..(k + 1) * dim];
                 let square: f64 = u.iter().map(|u| u * u).sum();
-                0.5 * (peak - (rank as f64).ln() - log_density[k]) - 2.0 * square / epsilon
+                [0.5 * (peak - (rank as f64).ln() - log_density[k]), -2.0 * square / epsilon]
             },
-        );
-        Gaussian { affine, q: Vec::new() }
+        )
+        .with_power(-0.25 * dim as f64);
+        Gaussian { affine, q: Vec::new(), still: anchors.to_vec() }
     }
 
     /// Multiplies all features by `exp(log)`.
@@ -161,6 +211,24 @@ impl Gaussian {
     pub fn q(&self) -> &[f64] {
         &self.q
     }
+
+    /// The anchors, row by row, in the coordinates of the points that the map takes: the parameters of
+    /// [`Gradient::anchors`](crate::Gradient::anchors).
+    pub fn anchors(&self) -> Vec<f64> {
+        let frame = self.frame();
+        // The matrix has 4 u / eps.
+        let unit = 1.0 / (-2.0 * self.affine.square());
+        let of = |k: usize| {
+            let user = move |(c, centre)| self.affine.row(c)[k] * unit / frame.shrink() + centre;
+            frame.centre().iter().enumerate().map(user)
+        };
+        (0..self.rank()).flat_map(of).collect()
+    }
+}
+
+/// Where the derivative of a feature by its anchor vanishes, along an axis.
+fn still(u: f64, q: f64) -> f64 {
+    u - 0.5 * u / q
 }
 
 /// `u_a = sqrt(q_a eps / 4) z_a`, row by row.
@@ -178,8 +246,74 @@ impl FeatureMap for Gaussian {
         self.affine.rank()
     }
 
+    fn check(&self, points: &Points<'_>) -> Result<()> {
+        check_dimension(self.dim(), points)?;
+        self.frame().check_extent(points)
+    }
+
     fn log_features(&self, points: &Points<'_>, first: usize, stride: usize, out: &mut [f64]) {
         self.affine.log_features(points, first, stride, out);
+    }
+
+    fn derivative(&self) -> Result<&dyn Derivative> {
+        Ok(self)
+    }
+}
+
+/// With anchors, `q` or densities fixed; by an anchor `u_k` it is `4 (x - u_k + u_k / (2 q)) / eps`, or
+/// `4 (x - u_k) / eps` where the anchors are of any density.
+impl Derivative for Gaussian {
+    fn points(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+        out: &mut [f64],
+    ) {
+        Derivative::points(&self.affine, points, first, stride, weights, out);
+    }
+
+    fn parameters(&self) -> usize {
+        self.still.len()
+    }
+
+    fn add_parameters(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+        out: &mut [f64],
+    ) {
+        let (dim, rows) = (self.dim(), weights.len() / stride);
+        // The mass of every anchor and the moments of the points, coordinate by coordinate.
+        let mut sums = vec![0.0; (dim + 1) * stride];
+        let mut x = vec![1.0; dim + 1];
+        for (i, w) in (first..first + rows).zip(weights.chunks_exact(stride)) {
+            self.frame().copy_coordinates(points, i, 0, &mut x[..dim]);
+            for (sums, x) in sums.chunks_exact_mut(stride).zip(&x) {
+                simd::accumulate(w, *x, sums);
+            }
+        }
+        let factor = -2.0 * self.affine.square() * self.frame().shrink();
+        let each = out.chunks_exact_mut(dim).zip(self.still.chunks_exact(dim));
+        for (k, (out, still)) in each.enumerate() {
+            let mass = sums[dim * stride + k];
+            for (c, (out, still)) in out.iter_mut().zip(still).enumerate() {
+                *out += factor * (sums[c * stride + k] - mass * still);
+            }
+        }
+    }
+
+    fn log_epsilon(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+    ) -> f64 {
+        self.affine.log_epsilon(points, first, stride, weights)
     }
 }
 
@@ -391,5 +525,97 @@ mod tests {
         // Measured: 5.3e-1, 2.1e-1 and, with Sobol draws, 9.2e-2.
         let (iid, orthogonal, sobol) = (rms(Draw::Iid), rms(Draw::Orthogonal), rms(Draw::Sobol));
         assert!(iid > 1.5 * orthogonal && orthogonal > 1.5 * sobol, "{iid} {orthogonal} {sobol}");
+    }
+
+    /// `sum_ik w_ik d log phi_k(x_i) / d log eps` by maps of other epsilons.
+    fn assert_epsilon(at: impl Fn(f64) -> Gaussian, points: &Points<'_>, epsilon: f64) {
+        let map = at(epsilon);
+        let (width, rank) = (stride(map.rank()), map.rank());
+        let mut weights = vec![0.0; points.len() * width];
+        for (k, w) in weights.iter_mut().enumerate().filter(|(k, _)| k % width < rank) {
+            *w = 0.3 + (k as f64).cos().abs();
+        }
+        let sum = |h: f64| -> f64 {
+            let mut logs = vec![0.0; weights.len()];
+            at(epsilon * (1.0 + h)).log_features(points, 0, width, &mut logs);
+            weights.iter().zip(logs).map(|(w, l)| w * l).sum()
+        };
+        let h = 1e-3;
+        let expected = (8.0 * (sum(h) - sum(-h)) - (sum(2.0 * h) - sum(-2.0 * h))) / (12.0 * h);
+        let found = map.derivative().unwrap().log_epsilon(points, 0, width, &weights);
+        assert!((found / expected - 1.0).abs() < 1e-8, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn derivatives_against_central_differences() {
+        let e = Example::new(4, &[1.0, 0.4, 0.7], 0.8);
+        let points = e.mu.points();
+        let (rank, dim) = (9, 3);
+        // The paper's, by its own formula.
+        let u = design::normals(Draw::Iid, rank, dim, 4);
+        let own = |u: &[f64], epsilon: f64| {
+            Gaussian::with_anchors(&Points::new(u.to_vec(), dim).unwrap(), 1.2, epsilon).unwrap()
+        };
+        let formula = |u: &[f64], x: &[f64]| {
+            let square: f64 = x.iter().zip(u).map(|(x, u)| (x - u).powi(2)).sum();
+            let norm: f64 = u.iter().map(|u| u * u).sum();
+            0.75 * 2.4_f64.ln() - 0.5 * (rank as f64).ln() + (norm / 1.2 - 2.0 * square) / 0.8
+        };
+        for (i, row) in logs(&own(&u, 0.8), points).iter().enumerate() {
+            let x: Vec<f64> = (0..dim).map(|c| points.coordinate(i, c)).collect();
+            for (l, u) in row.iter().zip(u.chunks_exact(dim)) {
+                assert!((l - formula(u, &x)).abs() < 1e-12);
+            }
+        }
+        let nudged = |u: &[f64], p: usize, h: f64| {
+            let mut u = u.to_vec();
+            u[p] += h;
+            u
+        };
+        crate::features::assert_derivatives(&own(&u, 0.8), points, 1e-8, |p, h| {
+            Box::new(own(&nudged(&u, p, h), 0.8))
+        });
+        assert_epsilon(|epsilon| own(&u, epsilon), points, 0.8);
+        // Turned axes with a q each, in a frame: anchors are in the user's coordinates.
+        let q = [0.7, 1.5, 3.0];
+        let map = e.map(&q, Draw::Iid, rank, 6);
+        let anchors = map.anchors();
+        let shrink = e.frame.shrink();
+        let at = |anchors: &[f64], epsilon: f64| {
+            // Normals that lead to these anchors.
+            let normals: Vec<f64> = anchors
+                .chunks_exact(dim)
+                .flat_map(|u| {
+                    let moved: Vec<f64> =
+                        u.iter().zip(e.frame.centre()).map(|(u, c)| (u - c) * shrink).collect();
+                    let on: Vec<f64> = e
+                        .axes
+                        .chunks_exact(dim)
+                        .zip(q)
+                        .map(|(axis, q)| {
+                            let along: f64 = axis.iter().zip(&moved).map(|(a, u)| a * u).sum();
+                            along / (q * epsilon / 4.0).sqrt()
+                        })
+                        .collect();
+                    on
+                })
+                .collect();
+            Gaussian::anisotropic(e.frame.clone(), epsilon, &e.axes, &q, &normals)
+        };
+        crate::features::assert_derivatives(&map, points, 1e-7, |p, h| {
+            Box::new(at(&nudged(&anchors, p, h), e.epsilon))
+        });
+        assert_epsilon(|epsilon| at(&anchors, epsilon), points, e.epsilon);
+        // Densities that stay.
+        let logs: Vec<f64> = (0..rank).map(|k| (k as f64).sin()).collect();
+        let of = |u: &[f64], epsilon: f64| {
+            let mut map = Gaussian::of_density(Frame::unit(dim), epsilon, u, &logs);
+            map.scale(0.3);
+            map
+        };
+        crate::features::assert_derivatives(&of(&u, 0.8), points, 1e-8, |p, h| {
+            Box::new(of(&nudged(&u, p, h), 0.8))
+        });
+        assert_epsilon(|epsilon| of(&u, epsilon), points, 0.8);
     }
 }

@@ -18,6 +18,7 @@ pub(crate) fn lattice_map(lattice: &Lattice) -> Affine {
     let square = 2.0 / lattice.epsilon();
     Affine::new(Frame::unit(dim), kept.len(), -square, 2.0 * square, node, |k| {
         let norm: f64 = (0..dim).map(|a| node(k, a).powi(2)).sum();
-        lattice.log_norm() - square * norm
+        [lattice.log_norm(), -square * norm]
     })
+    .with_power(-0.25 * dim as f64)
 }

@@ -2,7 +2,7 @@
 //!
 //! On the positive sphere this is Oliker's cost (the paper's Remark 1), exactly and at rank `d`.
 
-use super::{FeatureMap, check_dimension};
+use super::{Derivative, FeatureMap, check_dimension};
 use crate::error::{Error, Result};
 use crate::measure::Points;
 
@@ -48,5 +48,38 @@ impl FeatureMap for Linear {
                 *l = l.ln();
             }
         }
+    }
+
+    fn derivative(&self) -> Result<&dyn Derivative> {
+        Ok(self)
+    }
+}
+
+impl Derivative for Linear {
+    fn points(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+        out: &mut [f64],
+    ) {
+        let rows = weights.chunks_exact(stride).zip(out.chunks_exact_mut(self.dim));
+        for (i, (w, out)) in rows.enumerate() {
+            points.copy_coordinates(first + i, 0, out);
+            out.iter_mut().zip(w).for_each(|(x, w)| *x = w / *x);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derivatives_against_central_differences() {
+        let points = Points::new(vec![0.3, 1.2, 0.9, 1.5, 0.1, 0.7], 3).unwrap();
+        let map = Linear::new(3).unwrap();
+        crate::features::assert_derivatives(&map, &points, 1e-6, |_, _| Box::new(map));
     }
 }

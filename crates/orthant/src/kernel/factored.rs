@@ -202,6 +202,11 @@ impl<S: Side> FactoredSelf<S> {
         FactoredSelf { side, message: vec![0.0; rank], next: vec![0.0; rank] }
     }
 
+    /// What the cloud sends to itself: `log Xi^T u`.
+    pub(crate) fn message(&self) -> &[f64] {
+        &self.message
+    }
+
     fn prepare(&mut self) -> Result<()> {
         if self.side.needs_rebuild(&self.message) {
             self.side.note_absent(&self.message);

@@ -1,5 +1,6 @@
 //! Exact passes over rows of logarithms, without any stored matrix.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -29,6 +30,16 @@ pub(crate) struct LogPass {
     /// Sums and maxima over all chunks.
     total: Vec<f64>,
     top: Vec<f64>,
+}
+
+/// Rows that differ a little from those that are meant: the logarithms of two entries of a row by no more than
+/// `slack`.
+pub(crate) struct Nearly<'a> {
+    pub(crate) slack: f64,
+    /// The entry that is meant, of a row and a column.
+    pub(crate) log: &'a (dyn Fn(usize, usize) -> f64 + Sync),
+    /// `log sum_k exp(L_ik + z_k)` of these.
+    pub(crate) sums: &'a [f64],
 }
 
 /// The accumulators of one chunk.
@@ -217,6 +228,36 @@ impl LogPass {
         });
     }
 
+    /// Calls `each` with the masses `exp(f_i + L_ik + z_k)` of groups of rows, `z` padded, in parallel over the chunks.
+    /// It gets the chunk's share of whatever is cut along with the rows, their numbers (in the chunk), and the number
+    /// of the first of them (in the source).
+    pub(crate) fn masses<S: Send>(
+        &mut self,
+        source: &dyn LogRows,
+        f: &[f64],
+        z: &[f64],
+        shares: impl IndexedParallelIterator<Item = S>,
+        each: impl Fn(&mut S, Range<usize>, usize, &[f64]) + Sync,
+    ) {
+        let stride = self.stride;
+        self.run(source, shares, |share, rows, logs, chunk| {
+            let first = chunk.first + rows.start;
+            for (row, f) in logs.chunks_exact_mut(stride).zip(&f[first..]) {
+                let top = simd::max_sum(row, z);
+                if top > f64::NEG_INFINITY {
+                    simd::exp_slice(row, z, top);
+                    let factor = (f + top).exp();
+                    for p in &mut *row {
+                        *p *= factor;
+                    }
+                } else {
+                    row.fill(0.0);
+                }
+            }
+            each(share, rows, first, logs);
+        });
+    }
+
     /// `out_i = log sum_k exp(L_ik + z_k)`; `z` padded.
     pub(crate) fn row_sums(&mut self, source: &dyn LogRows, z: &[f64], out: &mut [f64]) {
         let stride = self.stride;
@@ -229,6 +270,116 @@ impl LogPass {
                 } else {
                     top
                 };
+            }
+        });
+    }
+
+    /// The means of some columns of values under every feature, with weights `exp(L_ik + f_i)`: a padded row a
+    /// column. `z` is what [`LogPass::column_sums`] has for `f`.
+    pub(crate) fn column_means(
+        &mut self,
+        source: &dyn LogRows,
+        f: &[f64],
+        z: &[f64],
+        columns: &[Vec<f64>],
+    ) -> Vec<f64> {
+        let (stride, chunk) = (self.stride, self.partition.chunk());
+        let width = (1 + columns.len()) * stride;
+        let mut low = vec![0.0; stride];
+        for (low, z) in low.iter_mut().zip(z).filter(|(_, z)| z.is_finite()) {
+            *low = -z;
+        }
+        let mut sums = vec![0.0; self.partition.count() * width];
+        let shares = (f.par_chunks(chunk), sums.par_chunks_mut(width)).into_par_iter();
+        self.run(source, shares, |(f, sums), rows, logs, chunk| {
+            let (ones, sums) = sums.split_at_mut(stride);
+            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
+                simd::exp_slice(logs, &low, -f[row]);
+                simd::accumulate(logs, 1.0, ones);
+                for (sums, column) in sums.chunks_exact_mut(stride).zip(columns) {
+                    simd::accumulate(logs, column[chunk.first + row], sums);
+                }
+            }
+        });
+        let mut ones = vec![0.0; width];
+        Local.sum(&sums, &mut ones);
+        let mut means = ones.split_off(stride);
+        for means in means.chunks_exact_mut(stride) {
+            // A feature that no point has takes part in nothing.
+            for (mean, one) in means.iter_mut().zip(&ones).filter(|(_, one)| **one > 0.0) {
+                *mean /= one;
+            }
+        }
+        means
+    }
+
+    /// `sums_i = log sum_k exp(L_ik + z_k)`, and the means of some columns of values of the features with the weights
+    /// `exp(L_ik + z_k)`, a row a point; `z` and the columns are padded.
+    pub(crate) fn row_means(
+        &mut self,
+        source: &dyn LogRows,
+        z: &[f64],
+        columns: &[f64],
+        sums: &mut [f64],
+        means: &mut [f64],
+    ) {
+        let (stride, chunk) = (self.stride, self.partition.chunk());
+        let count = columns.len() / stride;
+        let shares = (sums.par_chunks_mut(chunk), means.par_chunks_mut(chunk * count));
+        self.run(source, shares.into_par_iter(), |(sums, means), rows, logs, _| {
+            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
+                let top = simd::max_sum(logs, z);
+                sums[row] = top;
+                if top == f64::NEG_INFINITY {
+                    continue;
+                }
+                let sum = simd::exp_slice(logs, z, top);
+                sums[row] += sum.ln();
+                let means = &mut means[row * count..(row + 1) * count];
+                for (mean, column) in means.iter_mut().zip(columns.chunks_exact(stride)) {
+                    *mean = simd::dot(logs, column) / sum;
+                }
+            }
+        });
+    }
+
+    /// The `count` largest of the weights `exp(L_ik + z_k)` of every row, over their sum, with their columns; `z` is
+    /// padded. See [`Nearly`] for rows that are not quite those that are meant.
+    pub(crate) fn partners(
+        &mut self,
+        source: &dyn LogRows,
+        z: &[f64],
+        count: usize,
+        nearly: Option<&Nearly<'_>>,
+        out: &mut [Vec<(usize, f64)>],
+    ) {
+        let (stride, rank) = (self.stride, source.rank());
+        let shares = out.par_chunks_mut(self.partition.chunk());
+        self.run(source, shares, |out, rows, logs, chunk| {
+            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
+                let top = simd::max_sum(logs, z);
+                if count == 0 || top == f64::NEG_INFINITY {
+                    continue;
+                }
+                let entries = logs[..rank].iter().zip(z).map(|(l, z)| l + z);
+                let mut found = largest(entries, count, nearly.map_or(0.0, |n| n.slack));
+                let sum = match nearly {
+                    None => top + simd::exp_slice(logs, z, top).ln(),
+                    Some(nearly) => {
+                        let i = chunk.first + row;
+                        for (k, log) in &mut found {
+                            *log = (nearly.log)(i, *k) + z[*k];
+                        }
+                        nearly.sums[i]
+                    }
+                };
+                found.sort_unstable_by(falling);
+                found.truncate(count);
+                for (_, log) in &mut found {
+                    *log = (*log - sum).exp();
+                }
+                found.retain(|(_, share)| *share > 0.0);
+                out[row] = found;
             }
         });
     }
@@ -345,4 +496,33 @@ impl LogPass {
         Local.sum(&self.errors, &mut error);
         error[0]
     }
+}
+
+/// The largest first; of equal ones the first.
+fn falling(a: &(usize, f64), b: &(usize, f64)) -> Ordering {
+    b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))
+}
+
+/// The `count` largest of some values, and all that are less than the last of them by `slack` at most.
+fn largest(values: impl Iterator<Item = f64>, count: usize, slack: f64) -> Vec<(usize, f64)> {
+    let (mut found, mut least): (Vec<(usize, f64)>, f64) = (Vec::new(), f64::NEG_INFINITY);
+    let sieve = |found: &mut Vec<(usize, f64)>| {
+        let least = found.select_nth_unstable_by(count - 1, falling).1.1 - slack;
+        found.retain(|(_, value)| *value >= least);
+        least
+    };
+    let mut most = 2 * count.min(1 << 20) + 64;
+    for entry in values.enumerate() {
+        if entry.1 >= least {
+            found.push(entry);
+            if found.len() >= most && found.len() > count {
+                least = sieve(&mut found);
+                most = most.max(2 * found.len());
+            }
+        }
+    }
+    if found.len() > count {
+        sieve(&mut found);
+    }
+    found
 }

@@ -100,6 +100,40 @@ impl Factors {
         self.products(cloud, g, &self.clouds[at as usize], at)
     }
 
+    /// `log sum_j k(x, y_j) v_j` at some points `x`, and the means of columns of values of a cloud with these weights,
+    /// which may have signs: a row a point. Errors as of [`Factors::extend`].
+    pub(crate) fn means(
+        &self,
+        points: &Points<'_>,
+        cloud: Cloud,
+        g: &[f64],
+        columns: &[Vec<f64>],
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let (stride, count) = (self.basis.stride(), columns.len());
+        let features = self.basis.features(points);
+        let sums = self.products(cloud, g, &features, Cloud::X)?;
+        let partition = Partition::new(g.len(), CHUNKS);
+        let top = g.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let value = |j: usize, out: &mut [f64]| {
+            for (out, column) in out.iter_mut().zip(columns) {
+                *out = column[j];
+            }
+        };
+        let factor = |j: usize| (g[j] - top).exp();
+        let mut means = vec![0.0; sums.len() * count];
+        if count > 0 {
+            let all = &self.clouds[cloud as usize];
+            let tables = contract(all, stride, partition, factor, count, &value);
+            let rows = features.par_chunks(stride).zip(&sums);
+            means.par_chunks_mut(count).zip(rows).for_each(|(means, (row, sum))| {
+                for (mean, table) in means.iter_mut().zip(tables.chunks_exact(stride)) {
+                    *mean = simd::dot(row, table) * (top - sum).exp();
+                }
+            });
+        }
+        Ok((sums, means))
+    }
+
     fn products(&self, cloud: Cloud, g: &[f64], features: &[f64], at: Cloud) -> Result<Vec<f64>> {
         let stride = self.basis.stride();
         let mut sender = Half::new(&self.clouds[cloud as usize], stride, cloud);

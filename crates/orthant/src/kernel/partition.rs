@@ -20,6 +20,11 @@ impl Partition {
         Partition { rows, chunk }
     }
 
+    /// At most `most` chunks of any size, where rows are few and each takes long.
+    pub(crate) fn of_few(rows: usize, most: usize) -> Self {
+        Partition { rows, chunk: rows.div_ceil(most) }
+    }
+
     /// Rows of a chunk (the last may have fewer).
     pub(crate) fn chunk(&self) -> usize {
         self.chunk

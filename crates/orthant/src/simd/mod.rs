@@ -219,6 +219,17 @@ pub(crate) fn largest(values: &[f64]) -> f64 {
     most.into_iter().fold(0.0, f64::max)
 }
 
+/// Sum of some numbers, by independent additions.
+pub(crate) fn sum(values: &[f64]) -> f64 {
+    let mut sums = [0.0; LANES];
+    for chunk in values.chunks(LANES) {
+        for (sum, v) in sums.iter_mut().zip(chunk) {
+            *sum += v;
+        }
+    }
+    sums.into_iter().sum()
+}
+
 /// Runs a kernel on the baseline instruction set, for the tests.
 #[cfg(test)]
 fn run_baseline<O: WithSimd>(op: O) -> O::Output {

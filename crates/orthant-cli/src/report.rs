@@ -1,0 +1,306 @@
+//! `orthant report`: one page about two clouds, for a browser.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use orthant::{Cloud, Measure, Plan, Solver};
+use orthant_draw::{MOST_ARROWS, MOST_POINTS, Panel, Picture, thinned};
+
+use crate::args;
+use crate::failure::Failure;
+use crate::input::{self, Clouds};
+use crate::output::{self, Report, number, rough};
+use crate::progress::Bar;
+use crate::solve::{self, Answer, Channel};
+use crate::view::View;
+
+pub(crate) fn run(arguments: &args::Report) -> Result<ExitCode, Failure> {
+    let solve = &arguments.solve;
+    let Some(path) = &solve.output else {
+        return Err(Failure::input("a report is a file: add --output report.html"));
+    };
+    output::check_writable(path, "--output")?;
+    let read = || Clouds::read(solve);
+    solve::command_with(solve, read, Channel::Output, |options, bar, clouds, measures| {
+        let [mu, nu] = measures;
+        bar.keep_steps();
+        let plan = Solver::new(options).observer(bar).plan(mu, nu)?;
+        let names = [&solve.x, &solve.y].map(|file| input::name(file));
+        let pictures = Pictures { plan: &plan, measures, names, clouds };
+        let drawn = [pictures.map()?, pictures.potentials()?, convergence(bar, solve.tol)?];
+        let solution = plan.into_solution();
+        // The cross term is there already.
+        let divergence = Solver::new(options).warm_start(&solution).divergence(mu, nu)?;
+        let sizes = solve::sizes(measures);
+        let apart = Report::of_divergence(&divergence, sizes);
+        let report = Report::of_solution(&solution, sizes);
+        let page = Page { names, report: &report, divergence: &apart, drawn };
+        let page = page.html();
+        orthant_io::write_atomic(path, |out| out.write_all(page.as_bytes()))
+            .map_err(|error| Failure::Other(error.into()))?;
+        let row =
+            ["report".to_owned(), path.display().to_string(), "open it in a browser".to_owned()];
+        let masses = [mu.mass(), nu.mass()];
+        Ok((Answer { report, cross: solution, selves: None, masses }, Some(row)))
+    })
+}
+
+/// A picture and what is to be seen.
+struct Drawn {
+    picture: Picture,
+    caption: String,
+}
+
+struct Pictures<'a> {
+    plan: &'a Plan<'a>,
+    measures: &'a [Measure<'a>; 2],
+    names: [&'a str; 2],
+    clouds: &'a Clouds,
+}
+
+impl Pictures<'_> {
+    fn view(&self) -> Result<View, Failure> {
+        let [mu, nu] = self.measures;
+        View::new(&[mu, nu], self.clouds.get(Cloud::X).columns.as_deref())
+    }
+
+    fn panel(view: &View, title: &str) -> Panel {
+        let [x, y] = &view.axes;
+        let panel = Panel::new().title(title).axes(x, y).size(760.0, 560.0);
+        if view.is_plane() { panel.equal() } else { panel }
+    }
+
+    /// Both clouds, and where points of the first go.
+    fn map(&self) -> Result<Drawn, Failure> {
+        let (view, [mu, nu]) = (self.view()?, self.measures);
+        let mut panel = Self::panel(&view, "What moves where");
+        for (k, (name, cloud)) in self.names.into_iter().zip([mu, nu]).enumerate() {
+            let chosen = thinned(cloud.points().len(), MOST_POINTS);
+            panel.cloud(name, &view.places(cloud.points(), &chosen, k), k)?;
+        }
+        let moved = self.plan.barycentric(Cloud::X)?;
+        let chosen = thinned(mu.points().len(), MOST_ARROWS);
+        let dim = mu.dim();
+        let from = view.places(mu.points(), &chosen, 0);
+        let to = view.map(chosen.len(), 1, |row, c| moved[chosen[row] * dim + c]);
+        panel.arrows("to the mean of its partners", &from, &to)?;
+        let shown = |cloud: &Measure<'_>| {
+            let n = cloud.points().len();
+            let shown = n.min(MOST_POINTS);
+            if shown < n {
+                format!("{} of {}", output::count(shown), output::count(n))
+            } else {
+                format!("all {}", output::count(n))
+            }
+        };
+        let caption = format!(
+            "{} and {} points are drawn; arrows lead from {} points of the first cloud to the mean of their partners in \
+             the second (the barycentric projection of the plan).",
+            shown(mu),
+            shown(nu),
+            output::count(from.len())
+        );
+        Ok(Drawn { picture: panel.into(), caption })
+    }
+
+    fn potentials(&self) -> Result<Drawn, Failure> {
+        let view = self.view()?;
+        let solution = self.plan.solution();
+        let mut panel = Self::panel(&view, "Potentials");
+        let potentials = [solution.potential_kl_x(), solution.potential_kl_y()];
+        for (k, (cloud, potential)) in self.measures.iter().zip(&potentials).enumerate() {
+            let chosen = thinned(cloud.points().len(), MOST_POINTS);
+            let values: Vec<f64> = chosen.iter().map(|&i| potential[i]).collect();
+            panel.coloured(self.names[k], &view.places(cloud.points(), &chosen, k), &values)?;
+        }
+        let caption = "Bright points are expensive to bring or to fetch: the potentials are the prices of mass at the points, up to a \
+                       constant that the two clouds share."
+            .to_owned();
+        Ok(Drawn { picture: panel.into(), caption })
+    }
+}
+
+/// How the marginal error fell.
+fn convergence(bar: &Bar, tolerance: f64) -> Result<Drawn, Failure> {
+    let mut panel = Panel::new()
+        .title("Convergence")
+        .axes("iteration", "L1 error of the marginal")
+        .size(760.0, 380.0)
+        .logarithmic(false, true);
+    let errors = bar.errors();
+    let line: Vec<[f64; 2]> = errors
+        .iter()
+        .enumerate()
+        .filter(|(_, error)| **error > 0.0)
+        .map(|(k, error)| [(k + 1) as f64, *error])
+        .collect();
+    if line.is_empty() {
+        // Right from the start: there is no logarithm of that.
+        let empty = Panel::new().title("Convergence").axes("iteration", "L1 error of the marginal");
+        let mut empty = empty.size(760.0, 380.0);
+        let zeros: Vec<[f64; 2]> =
+            (0..errors.len().max(1)).map(|k| [(k + 1) as f64, 0.0]).collect();
+        empty.marks("error", &zeros, 0)?;
+        return Ok(Drawn {
+            picture: empty.into(),
+            caption: "The marginals were right from the start.".to_owned(),
+        });
+    }
+    panel.line("error", &line, 0)?;
+    panel.marks("", &line, 0)?;
+    panel.dashed("tolerance", &[[1.0, tolerance], [errors.len().max(2) as f64, tolerance]], 7)?;
+    let caption = "All iterations in turn; where the method was refined on the way, the error starts again from a higher one.";
+    Ok(Drawn { picture: panel.into(), caption: caption.to_owned() })
+}
+
+struct Page<'a> {
+    names: [&'a str; 2],
+    report: &'a Report,
+    divergence: &'a Report,
+    drawn: [Drawn; 3],
+}
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem;color:#222}\
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}\
+table{border-collapse:collapse}td,th{padding:.2rem 1rem .2rem 0;text-align:left;vertical-align:top}\
+th{font-weight:600}.note{color:#666}.value{font-size:1.3rem;font-weight:600}\
+figure{margin:1.5rem 0}figure svg{max-width:100%;height:auto}figcaption{color:#666;font-size:.9rem}\
+code{background:#f4f4f4;padding:.5rem;display:block;overflow-x:auto;white-space:pre-wrap}.bad{color:#b00020}";
+
+impl Page<'_> {
+    fn html(&self) -> String {
+        let [x, y] = self.names.map(escape);
+        let mut page =
+            String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+        page.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+        // No icon is asked for.
+        page.push_str("<link rel=\"icon\" href=\"data:,\">\n");
+        let _ = write!(
+            page,
+            "<title>{x} and {y}: optimal transport</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        );
+        let _ = writeln!(page, "<h1>{x} and {y}</h1>");
+        let (report, divergence) = (self.report, self.divergence);
+        let _ = writeln!(
+            page,
+            "<p>Sinkhorn divergence <span class=\"value\">{}</span>{}</p>",
+            with_interval(divergence, divergence.value),
+            if divergence.value == 0.0 { ": the clouds are equal" } else { "" }
+        );
+        if !(report.converged && divergence.converged) {
+            page.push_str("<p class=\"bad\">Not converged: these are values at a limit of time or iterations.</p>\n");
+        }
+        page.push_str("<table>\n");
+        for [name, value, note] in self.rows() {
+            let [name, value, note] = [name, value, note].map(|text| escape(&text));
+            let _ = writeln!(
+                page,
+                "<tr><th>{name}</th><td>{value}</td><td class=\"note\">{note}</td></tr>"
+            );
+        }
+        page.push_str("</table>\n");
+        for Drawn { picture, caption } in &self.drawn {
+            let svg = picture.svg();
+            // Only the element itself belongs into a page.
+            let svg = svg.find("<svg").map_or(&svg[..], |at| &svg[at..]);
+            let _ = writeln!(
+                page,
+                "<figure>\n{svg}\n<figcaption>{}</figcaption>\n</figure>",
+                escape(caption)
+            );
+        }
+        let _ =
+            writeln!(page, "<h2>How it was made</h2>\n<code>{}</code>", escape(&command_line()));
+        let _ = writeln!(
+            page,
+            "<p class=\"note\">orthant {}</p>\n</body>\n</html>",
+            env!("CARGO_PKG_VERSION")
+        );
+        page
+    }
+
+    fn rows(&self) -> Vec<[String; 3]> {
+        let r = self.report;
+        let row = |name: &str, value: String, note: &str| [name.to_owned(), value, note.to_owned()];
+        let mut rows = vec![
+            row(
+                "points",
+                format!("{} and {}", output::count(r.n), output::count(r.m)),
+                &format!("{} coordinates", r.dim),
+            ),
+            row("epsilon", number(r.epsilon), "of the entropic regularisation"),
+            row("value", with_interval(r, r.value), "W, as the paper has it"),
+            row("value_kl", with_interval(r, r.value_kl), "POT \"KL\", OTT"),
+        ];
+        if let Some(cost) = r.transport_cost {
+            rows.push(row("transport cost", number(cost), "<P, C>"));
+        }
+        if r.is_unbalanced() {
+            rows.push(row("mass", number(r.mass), "of the plan"));
+        }
+        rows.push(row(
+            "method",
+            format!("{}, rank {}", r.method, output::count(r.rank)),
+            r.reason.as_deref().unwrap_or(""),
+        ));
+        let errors = format!(
+            "marginal errors {} and {}",
+            rough(r.marginal_error_x, 1),
+            rough(r.marginal_error_y, 1)
+        );
+        let converged = if r.converged { "yes" } else { "no" };
+        rows.push(row(
+            "converged",
+            converged.to_owned(),
+            &format!("{} iterations, {errors}", output::count(r.iterations)),
+        ));
+        rows
+    }
+}
+
+/// A value, with its interval if that is about it.
+fn with_interval(report: &Report, value: f64) -> String {
+    match report.interval {
+        Some(interval) if value == report.certified() => interval.around(value),
+        _ => number(value),
+    }
+}
+
+/// Text in a page.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// What was typed, in a form that a shell reads back.
+fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    let quoted = |word: String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
+    std::iter::once("orthant".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_text() {
+        assert_eq!(escape("<b>&\"x\"</b>.csv"), "&lt;b&gt;&amp;&quot;x&quot;&lt;/b&gt;.csv");
+    }
+}
