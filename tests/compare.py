@@ -202,3 +202,66 @@ def test_maps_are_those_of_the_plan_of_pot(tmp_path):
     cost = ot.dist(x, y)
     drawn = cost[pairs[:, 0], pairs[:, 1]]
     assert abs(drawn.mean() - (plan * cost).sum()) < 5 * drawn.std() / np.sqrt(1000)
+
+
+def histograms(n=60):
+    """Bumps on a grid, some with zeros."""
+    grid = np.linspace(0.0, 2.0, n)
+    a = np.exp(-((grid - 0.5) ** 2) / 0.02)
+    b = np.exp(-((grid - 1.3) ** 2) / 0.05) + 0.1
+    c = np.where(np.abs(grid - 1.0) < 0.3, 1.0, 0.0)
+    return grid, [h / h.sum() for h in (a, b, c)]
+
+
+@pytest.mark.parametrize("method", ["online", "dense", "lattice"])
+def test_barycenter_is_that_of_pot(tmp_path, method):
+    grid, all_of_them = histograms()
+    for name, histogram in zip("abc", all_of_them):
+        np.savez(tmp_path / f"{name}.npz", points=grid[:, None], mass=histogram)
+    epsilon, weights = 0.02, np.array([0.2, 0.3, 0.5])
+    result = orthant(
+        "barycenter", *(f"{tmp_path}/{name}.npz:points" for name in "abc"),
+        "--weights-column", "mass", "--weights", "0.2,0.3,0.5", "--eps", epsilon,
+        "--method", method, "--tol", 1e-11, "--output", tmp_path / "p.csv",
+        *(["--accuracy", 1e-10] if method == "lattice" else []),
+    )
+    cost = ot.dist(grid[:, None], grid[:, None])
+    expected = ot.bregman.barycenter(
+        np.array(all_of_them).T, cost, epsilon, weights=weights, numItermax=100_000, stopThr=1e-14
+    )
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert np.abs(found["weight"] - expected).sum() < 1e-7
+    assert result["converged"]
+
+
+def test_debiased_barycenter_is_that_of_pot(tmp_path):
+    grid, all_of_them = histograms()
+    for name, histogram in zip("ab", all_of_them):
+        np.savez(tmp_path / f"{name}.npz", points=grid[:, None], mass=histogram)
+    epsilon = 0.002
+    orthant(
+        "barycenter", *(f"{tmp_path}/{name}.npz:points" for name in "ab"),
+        "--weights-column", "mass", "--eps", epsilon, "--debiased",
+        "--method", "dense", "--tol", 1e-7, "--max-iter", 100_000, "--output", tmp_path / "p.csv",
+    )
+    cost = ot.dist(grid[:, None], grid[:, None])
+    expected = ot.bregman.barycenter_debiased(
+        np.array(all_of_them[:2]).T, cost, epsilon, weights=np.array([0.5, 0.5]),
+        numItermax=20_000, stopThr=1e-13,
+    )
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert np.abs(found["weight"] - expected / expected.sum()).sum() < 1e-3
+
+
+def test_two_sample_statistic_is_the_divergence_of_pot(tmp_path):
+    x, y, _, _ = clouds(n=80, m=60)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    epsilon = 1.0
+    result = orthant("test", tmp_path / "x.npy", tmp_path / "y.npy", "--eps", epsilon,
+                     "--tol", 1e-10, "--permutations", 99)
+    ones = [np.ones(len(x)), np.ones(len(y))]
+    value = [reference(*p, epsilon)[1]
+             for p in [(x, y, *ones), (x, x, ones[0], ones[0]), (y, y, ones[1], ones[1])]]
+    assert result["statistic"] == pytest.approx(value[0] - (value[1] + value[2]) / 2, rel=1e-6)
+    assert result["p_value"] == 0.01

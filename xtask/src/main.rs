@@ -53,7 +53,7 @@ fn rust() -> Result<(), String> {
     cargo(&["run", "--release", "--quiet", "--", "demo"])
 }
 
-/// Results of the release build against POT, on files that NumPy, pandas and Arrow wrote.
+/// Results of the release build against POT, on files that NumPy, pandas and Arrow wrote; its pages in a browser.
 fn python() -> Result<(), String> {
     cargo(&["build", "--release", "--quiet"])?;
     let target = target();
@@ -73,11 +73,22 @@ fn python() -> Result<(), String> {
             .arg(&requirements))?;
         std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
     }
+    if ["chromium-headless-shell", "chromium"].iter().all(|name| !is_there(name)) {
+        // A package that is small beside the browser with its windows.
+        run(Command::new("apt-get").args(["update", "-qq"]))?;
+        let install = ["install", "-y", "-qq", "--no-install-recommends"];
+        run(Command::new("apt-get").args(install).arg("chromium-headless-shell"))?;
+    }
     run(Command::new(&python)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
-        .arg(folder.join("compare.py"))
+        .args([folder.join("compare.py"), folder.join("page.py")])
         .env("ORTHANT", target.join("release").join("orthant"))
         .env("PYTHONDONTWRITEBYTECODE", "1"))
+}
+
+fn is_there(program: &str) -> bool {
+    env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|p| p.join(program).exists()))
 }
 
 fn make_venv(venv: &Path) -> Result<(), String> {

@@ -22,6 +22,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n  \
         orthant map x.csv y.csv -o moved.csv      where does every point go?\n  \
         orthant report x.csv y.csv -o page.html   all of it on a page, with pictures\n  \
+        orthant test before.csv after.csv         is the difference more than chance?\n  \
+        orthant barycenter a.csv b.csv c.csv --output mean.csv   what lies between them?\n  \
         orthant compare a.csv b.csv c.csv         which of many clouds are alike?\n\n\
         Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge, or did not reach the accuracy,\n\
         within the limits (the result so far is printed), 1 anything else."
@@ -45,6 +47,50 @@ pub(crate) enum Command {
     /// One page about two clouds for a browser: the clouds, the map, potentials, convergence, values
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
+    /// Barycentre of several clouds: weights on given points, as close as can be to all of them
+    #[command(
+        after_help = BARYCENTER_EXAMPLES,
+        mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance of the clouds; 1 for arccos and linear]")),
+        mut_arg("weights", |a| a.value_name("LIST").help_heading(BARYCENTER)
+            .help("Weights of the clouds, one for each, as in 0.2,0.3,0.5 [default: equal]")),
+        mut_arg("output", |a| a.help_heading(BARYCENTER)
+            .help("Write the points of the support and their weights to a CSV file")),
+        mut_arg("trace", |a| a.help("Write the iterations to a file of JSON Lines")),
+        mut_arg("tol", |a| a.help("Stop when the L1 error of the marginals is below this [default: 1e-6, with --debiased 1e-3]")
+            .hide_default_value(true)
+            .default_value_if("debiased", clap::builder::ArgPredicate::IsPresent, "1e-3")),
+        mut_arg("certify", |a| a.hide(true)),
+        mut_arg("polish", |a| a.hide(true)),
+        mut_arg("solver", |a| a.hide(true)),
+        mut_arg("landmarks", |a| a.hide(true)),
+        mut_arg("no_gauge", |a| a.hide(true)),
+        mut_arg("weights_x", |a| a.hide(true)),
+        mut_arg("weights_y", |a| a.hide(true)),
+        mut_arg("reach", |a| a.hide(true)),
+        mut_arg("reach_x", |a| a.hide(true)),
+        mut_arg("reach_y", |a| a.hide(true)),
+        mut_arg("normalize", |a| a.hide(true))
+    )]
+    Barycenter(Barycenter),
+    /// Two-sample test: the probability that one distribution gives clouds so different
+    #[command(
+        after_help = TEST_EXAMPLES,
+        mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance of all points; 1 for arccos and linear]")),
+        mut_arg("accuracy", |a| a.help("Largest error of the terms of the divergence that auto and lattices may make; the p-value is valid with any [default: 1e-2]")),
+        mut_arg("seed", |a| a.help("Seed of the permutations, and of random features")),
+        mut_arg("output", |a| a.help("Write the divergences of the clouds (0) and of the permutations to a CSV file")),
+        mut_arg("certify", |a| a.hide(true)),
+        mut_arg("polish", |a| a.hide(true)),
+        mut_arg("solver", |a| a.hide(true)),
+        mut_arg("landmarks", |a| a.hide(true)),
+        mut_arg("no_gauge", |a| a.hide(true)),
+        mut_arg("trace", |a| a.hide(true)),
+        mut_arg("reach", |a| a.hide(true)),
+        mut_arg("reach_x", |a| a.hide(true)),
+        mut_arg("reach_y", |a| a.hide(true)),
+        mut_arg("normalize", |a| a.hide(true))
+    )]
+    Test(Test),
     /// Many clouds: the Sinkhorn divergences of all pairs, with intervals
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Compare),
@@ -253,8 +299,65 @@ pub(crate) struct Pairs {
     pub(crate) count: usize,
 }
 
-/// What `rot` and `divergence` take.
+const BARYCENTER: &str = "Barycentre";
+
+const BARYCENTER_EXAMPLES: &str = "Examples:\n  \
+    orthant barycenter a.csv b.csv c.csv --output mean.csv     on all points of the clouds\n  \
+    orthant barycenter a.csv b.csv --weights 0.2,0.8 --eps 0.01 --support grid.csv --output mean.csv\n  \
+    orthant barycenter a.csv b.csv --weights-column count --debiased --output mean.csv\n  \
+    orthant barycenter a.csv b.csv c.csv --method linear --softmax 1000 --output mean.csv\n\n\
+    The barycentre p has the smallest sum of l W(a,p) over the clouds a, with weights l; with --debiased\n\
+    the smallest sum of l S(a,p), which does not blur. It lives on the points of --support, or on all\n\
+    points of the clouds, each once: clouds with the same points are histograms on them. JSON: value\n\
+    (that sum), debiased, weights (of the clouds), distances (W or S of each cloud), epsilon, points (of\n\
+    each cloud), support (number of its points), dim, method, rank, reason, converged, stop, iterations,\n\
+    marginal_error, seconds{read,features,solve,total}.";
+
+const TEST_EXAMPLES: &str = "Examples:\n  \
+    orthant test x.csv y.csv                           999 permutations\n  \
+    orthant test x.csv y.csv --permutations 9999       p-values in steps of 1/10000\n  \
+    orthant test x.csv y.csv --eps 0.1 --json | jq .p_value\n  \
+    orthant test x.csv y.csv --output divergences.csv  also those of the permutations\n\n\
+    Null hypothesis: points (with their weights) are exchangeable, as independent draws from one\n\
+    distribution are. The statistic is the Sinkhorn divergence, p = (1 + those of permutations that are\n\
+    at least as large) / (1 + permutations), ties counted. That is valid for any epsilon and any kernel:\n\
+    approximations may cost power only. JSON: p_value, resolution (the smallest p-value that there can\n\
+    be), statistic, permutations, exceeding, null{median,q90,q95,q99}, unconverged, epsilon, n, m, dim,\n\
+    method, rank, reason, seed, stop, seconds{read,features,solve,total}.";
+
+/// What `barycenter` takes.
 #[derive(Debug, Args)]
+pub(crate) struct Barycenter {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
+    /// Further clouds
+    pub(crate) more: Vec<String>,
+    /// Points that the barycentre may have [default: all points of the clouds, each once]
+    #[arg(long, value_name = "FILE", help_heading = BARYCENTER)]
+    pub(crate) support: Option<String>,
+    /// The barycentre of the divergence, which is not blurred
+    #[arg(long, help_heading = BARYCENTER)]
+    pub(crate) debiased: bool,
+    /// Also write exp(T weight / largest weight), divided by the sum: a picture of the peaks
+    #[arg(long, value_name = "T", allow_negative_numbers = true, help_heading = BARYCENTER)]
+    pub(crate) softmax: Option<f64>,
+    /// Column of weights of the points, in all files (name or position); for .npz also another array
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading files")]
+    pub(crate) weights_column: Option<String>,
+}
+
+/// What `test` takes.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
+    /// Number of random permutations
+    #[arg(long, value_name = "N", default_value_t = 999)]
+    pub(crate) permutations: usize,
+}
+
+/// What `rot` and `divergence` take.
+#[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags")]
 pub(crate) struct Solve {
     /// First cloud: a file, or - for standard input
@@ -395,6 +498,13 @@ pub(crate) struct Unbalanced {
     /// Divide the weights of each cloud by their sum (as is always done without --reach)
     #[arg(long, help_heading = UNBALANCED)]
     pub(crate) normalize: bool,
+}
+
+impl Unbalanced {
+    /// Whether any of it is.
+    pub(crate) fn is_given(&self) -> bool {
+        self.reach.is_some() || self.reach_x.is_some() || self.reach_y.is_some() || self.normalize
+    }
 }
 
 const UNBALANCED: &str = "Unbalanced transport";

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::args::{Compare, MissingName};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input;
-use crate::output::{self, count, number, rough};
+use crate::output::{self, count, rough};
 use crate::solve::{self, Epsilon};
 use keep::{Header, Keep};
 
@@ -38,8 +38,13 @@ pub(crate) fn run(arguments: &Compare) -> Result<ExitCode, Failure> {
     let read = begun.elapsed().as_secs_f64();
 
     let epsilon = solve.threads.run(|| {
-        Epsilon::of_many(solve, || mean_squared_distances(&measures))
-            .map_err(|failure| clouds.named(failure))
+        Epsilon::or_from(solve, || match mean_squared_distances(&measures)? {
+            0.0 => Err(Failure::input(
+                "all points of all clouds coincide, so there is no scale to choose epsilon from; give --eps",
+            )),
+            mean => Ok(mean),
+        })
+        .map_err(|failure| clouds.named(failure))
     })?;
     let options = solve::options(solve, method, epsilon.value)?;
     let mut keep = match &arguments.keep {
@@ -474,10 +479,7 @@ impl<'a> Answer<'a> {
         for (file, dropped) in &clouds.dropped {
             let _ = writeln!(text, "{file}: {} rows with missing values dropped", count(*dropped));
         }
-        let _ = write!(text, "epsilon = {}", number(epsilon.value));
-        if let Some(origin) = &epsilon.origin {
-            let _ = write!(text, " ({origin})");
-        }
+        text += &epsilon.text();
         text += "\n\n";
         text += &matrix_text(names, comparison).unwrap_or_else(|| list_text(names, comparison));
         text += "\n";

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod args;
+mod barycenter;
 mod bench;
 mod compare;
 mod data;
@@ -14,6 +15,7 @@ mod output;
 mod progress;
 mod report;
 mod solve;
+mod two_sample;
 mod view;
 
 use std::process::ExitCode;
@@ -43,6 +45,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Divergence(arguments) => solve::divergence(&arguments),
         Command::Map(arguments) => map::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Barycenter(arguments) => barycenter::run(&arguments),
+        Command::Test(arguments) => two_sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -180,49 +180,51 @@ pub(crate) fn command_with(
 /// The regularisation, and where it comes from.
 pub(crate) struct Epsilon {
     pub(crate) value: f64,
-    pub(crate) origin: Option<String>,
+    origin: Option<String>,
 }
 
 impl Epsilon {
-    /// The one that does not depend on the clouds.
-    fn given(arguments: &Solve) -> Option<Self> {
+    fn choose(arguments: &Solve, [mu, nu]: &[Measure<'_>; 2]) -> Result<Self, Failure> {
+        Epsilon::or_from(arguments, || Ok(mean_squared_distance(mu, nu)?))
+    }
+
+    /// What is given, or a part of a mean squared distance.
+    pub(crate) fn or_from(
+        arguments: &Solve,
+        mean: impl FnOnce() -> Result<f64, Failure>,
+    ) -> Result<Self, Failure> {
         if let Some(value) = arguments.eps {
-            return Some(Epsilon { value, origin: None });
+            return Ok(Epsilon { value, origin: None });
         }
-        matches!(arguments.method, MethodName::Arccos | MethodName::Linear).then(|| {
+        if matches!(arguments.method, MethodName::Arccos | MethodName::Linear) {
             let origin =
                 Some("the default for a kernel that is not a function of epsilon".to_owned());
-            Epsilon { value: 1.0, origin }
-        })
-    }
-
-    fn choose(arguments: &Solve, [mu, nu]: &[Measure<'_>; 2]) -> Result<Self, Failure> {
-        if let Some(epsilon) = Epsilon::given(arguments) {
-            return Ok(epsilon);
+            return Ok(Epsilon { value: 1.0, origin });
         }
-        Epsilon::of_mean(mean_squared_distance(mu, nu)?, "both")
-    }
-
-    /// The same for many clouds, by the `mean` squared distance of two of them.
-    pub(crate) fn of_many(
-        arguments: &Solve,
-        mean: impl FnOnce() -> orthant::Result<f64>,
-    ) -> Result<Self, Failure> {
-        match Epsilon::given(arguments) {
-            Some(epsilon) => Ok(epsilon),
-            None => Epsilon::of_mean(mean()?, "all"),
-        }
-    }
-
-    /// A part of the mean squared distance.
-    fn of_mean(mean: f64, clouds: &str) -> Result<Self, Failure> {
+        let mean = mean()?;
         if mean == 0.0 {
-            return Err(Failure::input(format!(
-                "all points of {clouds} clouds coincide, so there is no scale to choose epsilon from; give --eps"
-            )));
+            return Err(Failure::input(
+                "all points of both clouds coincide, so there is no scale to choose epsilon from; give --eps",
+            ));
         }
         let origin = format!("{DEFAULT_EPSILON} x the mean squared distance, {}", number(mean));
         Ok(Epsilon { value: DEFAULT_EPSILON * mean, origin: Some(origin) })
+    }
+
+    /// `epsilon = 0.1 (0.05 x the mean squared distance, 2)`.
+    pub(crate) fn text(&self) -> String {
+        let origin = self.origin.as_ref().map_or_else(String::new, |origin| format!(" ({origin})"));
+        format!("epsilon = {}{origin}", number(self.value))
+    }
+}
+
+/// Refuses options of other commands.
+pub(crate) fn refuse(command: &str, given: &[(bool, &str)]) -> Result<(), Failure> {
+    match given.iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, option)) => {
+            Err(Failure::input(format!("{option} has no meaning for {command}; leave it out")))
+        }
     }
 }
 
@@ -401,22 +403,7 @@ fn text(
         rough(report.marginal_error_y, 1)
     );
     rows.push(["converged".to_owned(), converged, errors]);
-    let s = report.seconds;
-    let phases = format!(
-        "read {}, features {}, solve {}",
-        output::seconds(s.read),
-        output::seconds(s.features),
-        output::seconds(s.solve)
-    );
-    rows.push(["time".to_owned(), output::seconds(s.total), phases]);
-
-    let mut table = output::table();
-    table.add_rows(rows);
-    // Notes are wrapped, numbers are not.
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    for column in table.column_iter_mut().take(2) {
-        column.set_constraint(ColumnConstraint::ContentWidth);
-    }
+    rows.push(time_row(report.seconds));
     let tail = if !report.converged {
         "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
     } else if answer.falls_short(arguments) {
@@ -425,7 +412,30 @@ fn text(
     } else {
         ""
     };
-    format!("{}\n\n{}{tail}", head(arguments, epsilon, report, dropped), output::lines(&table))
+    format!("{}\n\n{}{tail}", head(arguments, epsilon, report, dropped), lines(rows))
+}
+
+/// Where the time went.
+pub(crate) fn time_row(s: output::Seconds) -> Row {
+    let phases = format!(
+        "read {}, features {}, solve {}",
+        output::seconds(s.read),
+        output::seconds(s.features),
+        output::seconds(s.solve)
+    );
+    ["time".to_owned(), output::seconds(s.total), phases]
+}
+
+/// Rows as lines.
+pub(crate) fn lines(rows: Vec<Row>) -> String {
+    let mut table = output::table();
+    table.add_rows(rows);
+    // Notes are wrapped, numbers are not.
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    for column in table.column_iter_mut().take(2) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    output::lines(&table)
 }
 
 /// Which clouds, and which epsilon.
@@ -448,10 +458,7 @@ fn head(arguments: &Solve, epsilon: &Epsilon, report: &Report, dropped: [usize; 
             );
         }
     }
-    let _ = write!(head, "epsilon = {}", number(epsilon.value));
-    if let Some(origin) = &epsilon.origin {
-        let _ = write!(head, " ({origin})");
-    }
+    head += &epsilon.text();
     if report.is_unbalanced() {
         let rho = |rho: Option<f64>| rho.map_or("infinite".to_owned(), number);
         let _ = write!(head, "\nrho = {} and {}", rho(report.rho_x), rho(report.rho_y));

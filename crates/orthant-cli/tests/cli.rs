@@ -1115,6 +1115,252 @@ fn a_trace_has_a_line_for_each_iteration() {
     assert_eq!(none.status.code(), Some(2));
 }
 
+/// A histogram on a grid of the line: a bump.
+fn bump(at: f64, shift: usize) -> String {
+    let mut out = String::from("x,mass\n");
+    for i in 0..41 {
+        let i = (i + shift) % 41;
+        let x = i as f64 / 10.0;
+        writeln!(out, "{x},{}", (-8.0 * (x - at).powi(2)).exp()).unwrap();
+    }
+    out
+}
+
+/// Rows of a CSV file of numbers, and its header.
+fn table_of(path: &Path) -> (String, Vec<Vec<f64>>) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    let header = lines.next().unwrap().to_owned();
+    (header, lines.map(|l| l.split(',').map(|x| x.parse().unwrap()).collect()).collect())
+}
+
+#[test]
+fn a_barycentre_lies_between_the_clouds() {
+    let bench = Bench::new();
+    for (name, at) in [("a.csv", 1.0), ("b.csv", 2.0), ("c.csv", 3.5)] {
+        bench.write(name, &bump(at, 0));
+    }
+    let command = "barycenter a.csv b.csv c.csv --columns x --weights-column mass --eps 0.05";
+    let report = bench.json(&format!("{command} --weights 2,3,5 --output p.csv --softmax 10"));
+    assert_eq!(
+        keys(&report),
+        [
+            "value",
+            "debiased",
+            "weights",
+            "distances",
+            "epsilon",
+            "points",
+            "support",
+            "dim",
+            "method",
+            "rank",
+            "reason",
+            "converged",
+            "stop",
+            "iterations",
+            "marginal_error",
+            "seconds"
+        ]
+    );
+    assert_eq!(report["weights"], serde_json::json!([0.2, 0.3, 0.5]));
+    assert_eq!(
+        (&report["support"], &report["points"]),
+        (&41.into(), &serde_json::json!([41, 41, 41]))
+    );
+    let (header, rows) = table_of(&bench.path("p.csv"));
+    assert_eq!((header.as_str(), rows.len()), ("x,weight,softmax", 41));
+    let mean = |rows: &[Vec<f64>]| rows.iter().map(|r| r[0] * r[1]).sum::<f64>();
+    assert!((mean(&rows) - 2.55).abs() < 0.01, "{}", mean(&rows));
+    assert!((rows.iter().map(|r| r[2]).sum::<f64>() - 1.0).abs() < 1e-12);
+    // On other points, debiased, and with the points of a file in another order.
+    bench.write("b.csv", &bump(2.0, 7));
+    let mut grid = String::from("x\n");
+    (0..80).for_each(|i| writeln!(grid, "{}", 0.1 + f64::from(i) / 20.0).unwrap());
+    bench.write("grid.csv", &grid);
+    let blurred = bench.json(&format!("{command} --support grid.csv --output p.csv"));
+    let (_, wide) = table_of(&bench.path("p.csv"));
+    let sharp = bench.json(&format!("{command} --support grid.csv --output q.csv --debiased"));
+    let (_, narrow) = table_of(&bench.path("q.csv"));
+    assert_eq!((blurred["support"].as_u64(), sharp["debiased"].as_bool()), (Some(80), Some(true)));
+    let variance = |rows: &[Vec<f64>]| {
+        let mean = mean(rows);
+        rows.iter().map(|r| r[1] * (r[0] - mean).powi(2)).sum::<f64>()
+    };
+    assert!((mean(&narrow) - 13.0 / 6.0).abs() < 0.01);
+    // The kernel's blur is eps / 2.
+    assert!((variance(&wide) - variance(&narrow) - 0.025).abs() < 2e-3);
+    // The same points in any order are the same support.
+    assert_eq!(bench.json(command)["support"], 41);
+    let shown = text(&bench.orthant(command).stdout);
+    assert!(shown.contains("W(a3,p)") && shown.contains("--output FILE"), "{shown}");
+    // A limit: what there is, and exit code 3.
+    let output =
+        bench.orthant(&format!("{command} --eps 0.001 --tol 1e-12 --max-iter 2 --output r.csv"));
+    assert_eq!(output.status.code(), Some(2), "eps twice");
+    let command = "barycenter a.csv b.csv c.csv --columns x --weights-column mass";
+    let output =
+        bench.orthant(&format!("{command} --eps 0.001 --tol 1e-12 --max-iter 2 --output r.csv"));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(bench.path("r.csv").exists());
+}
+
+#[test]
+fn the_paper_s_linear_kernel_has_barycentres() {
+    let bench = Bench::new();
+    let corner = |k: usize| {
+        let mut out = String::from("x,y,z,w\n");
+        for i in 0..20 {
+            for j in 0..20 - i {
+                let p = [i, j, 19 - i - j].map(|c| f64::from(c) + 0.5);
+                let norm = p.iter().map(|c| c * c).sum::<f64>().sqrt();
+                let weight = (-50.0 * (p[k] / norm).acos().powi(2)).exp();
+                writeln!(out, "{},{},{},{weight}", p[0] / norm, p[1] / norm, p[2] / norm).unwrap();
+            }
+        }
+        out
+    };
+    for (k, name) in ["a.csv", "b.csv", "c.csv"].into_iter().enumerate() {
+        bench.write(name, &corner(k));
+    }
+    let report = bench.json(
+        "barycenter a.csv b.csv c.csv --columns x,y,z --weights-column w --method linear \
+         --softmax 1000 --output p.csv",
+    );
+    assert_eq!((&report["rank"], &report["epsilon"]), (&3.into(), &1.0.into()));
+    let (_, rows) = table_of(&bench.path("p.csv"));
+    assert_eq!(rows.len(), 210);
+    let peak = rows.iter().max_by(|p, q| p[4].total_cmp(&q[4])).unwrap();
+    assert!(peak[..3].iter().all(|x| (x - 1.0 / 3f64.sqrt()).abs() < 0.07), "{peak:?}");
+}
+
+#[test]
+fn bad_barycentres_are_refused_and_leave_no_files() {
+    let bench = Bench::new();
+    bench.write("flat.csv", "1\n2\n");
+    let xy = "barycenter x.csv y.csv --columns a,b --output p.csv";
+    for (arguments, message) in [
+        (format!("{xy} --weights 1"), "--weights has 1 numbers for 2 files; give one for each"),
+        (format!("{xy} --weights 1,-2"), "--weights must be finite and not negative, got -2"),
+        (format!("{xy} --weights 0,0"), "--weights must have a positive and finite sum"),
+        (
+            format!("{xy} --weights w"),
+            "--weights are numbers, one for each file, as in 0.2,0.3,0.5: cannot read \"w\" (a column of \
+             weights of the points is --weights-column)",
+        ),
+        (format!("{xy} --polish"), "--polish has no meaning for barycenter; leave it out"),
+        (format!("{xy} --reach 1"), "--reach has no meaning for barycenter; leave it out"),
+        (
+            format!("{xy} --method nystrom"),
+            "the Nystrom approximation cannot be had for a barycentre; use positive features or an exact method",
+        ),
+        (
+            "barycenter x.csv y.csv --softmax 3".to_owned(),
+            "--softmax is a column of the output; add --output FILE",
+        ),
+        (
+            "barycenter x.csv flat.csv --output p.csv".to_owned(),
+            "x.csv has 3 coordinates and flat.csv has 1; use --columns to choose the same ones",
+        ),
+        (
+            "barycenter flat.csv flat.csv --eps -1 --output p.csv".to_owned(),
+            "epsilon must be positive and finite, got -1",
+        ),
+    ] {
+        assert_eq!(bench.fails(&arguments, 2), format!("orthant: {message}"));
+        assert!(!bench.path("p.csv").exists());
+    }
+    bench.fails("barycenter x.csv missing.csv --output p.csv", 2);
+    bench.fails("barycenter x.csv y.csv --output nowhere/p.csv", 2);
+    assert!(!bench.path("p.csv").exists());
+}
+
+#[test]
+fn a_test_tells_different_clouds_from_equal_ones() {
+    let bench = Bench::new();
+    let command = "test x.csv y.csv --columns a,b --permutations 199";
+    let report = bench.json(&format!("{command} --output null.csv"));
+    assert_eq!(
+        keys(&report),
+        [
+            "p_value",
+            "resolution",
+            "statistic",
+            "permutations",
+            "exceeding",
+            "null",
+            "unconverged",
+            "epsilon",
+            "n",
+            "m",
+            "dim",
+            "method",
+            "rank",
+            "reason",
+            "seed",
+            "stop",
+            "seconds"
+        ]
+    );
+    assert_eq!(keys(&report["null"]), ["median", "q90", "q95", "q99"]);
+    assert_eq!((&report["p_value"], &report["resolution"]), (&0.005.into(), &0.005.into()));
+    assert_eq!((&report["permutations"], &report["stop"]), (&199.into(), &"converged".into()));
+    let (header, rows) = table_of(&bench.path("null.csv"));
+    assert_eq!((header.as_str(), rows.len()), ("permutation,divergence", 200));
+    assert_eq!(rows[0][1], report["statistic"].as_f64().unwrap());
+    let shown = text(&bench.orthant(command).stdout);
+    assert!(shown.contains("0 of 199 permutations are at least as far apart"), "{shown}");
+    // The statistic is the divergence; the default epsilon does not know which cloud a point is from.
+    let epsilon = report["epsilon"].as_f64().unwrap();
+    let divergence = bench.json(&format!("divergence x.csv y.csv --columns a,b --eps {epsilon}"));
+    let value = divergence["value"].as_f64().unwrap();
+    assert!((report["statistic"].as_f64().unwrap() - value).abs() < 1e-6);
+    bench.write("y.csv", &cloud(61, 0.0, 1.0));
+    let same = bench.json("test x.csv y.csv --columns a,b --permutations 99 --seed 3");
+    assert!(same["p_value"].as_f64().unwrap() > 0.2, "{same}");
+    for method in ["lattice", "gaussian --rank 50", "online", "arccos --rank 50"] {
+        let arguments =
+            format!("test x.csv y.csv --columns a,b --permutations 19 --method {method}");
+        assert!(bench.json(&arguments)["p_value"].as_f64().unwrap() > 0.1, "{method}");
+    }
+    for (arguments, message) in [
+        (
+            "test x.csv y.csv --permutations 0",
+            "the number of permutations must be at least 1, got 0",
+        ),
+        ("test x.csv y.csv --reach 1", "--reach has no meaning for test; leave it out"),
+        ("test x.csv y.csv --trace t", "--trace has no meaning for test; leave it out"),
+    ] {
+        assert_eq!(bench.fails(arguments, 2), format!("orthant: {message}"));
+    }
+}
+
+#[test]
+fn a_report_is_a_page_of_its_own() {
+    let bench = Bench::new();
+    let found = bench.json("report x.csv y.csv --output page.html");
+    assert_eq!(found["value"], bench.json("rot x.csv y.csv")["value"]);
+    let page = std::fs::read_to_string(bench.path("page.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 3);
+    let divergence = bench.json("divergence x.csv y.csv")["value"].as_f64().unwrap();
+    for text in [
+        "Sinkhorn divergence",
+        &format!("{divergence:.4}"),
+        "report x.csv y.csv --output page.html",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(!page.contains("<script") && !page.contains("src="));
+    assert!(bench.fails("report x.csv y.csv", 2).contains("--output"));
+    assert!(bench.fails("report x.csv y.csv -o no/such/page.html", 2).contains("no/such"));
+    assert!(bench.fails("report x.csv none.csv -o other.html", 2).contains("none.csv"));
+    assert!(!bench.path("other.html").exists());
+    // One point, all points at one place.
+    bench.write("one.csv", "1,2,3\n");
+    bench.write("same.csv", "4,5,6\n4,5,6\n");
+    bench.json("report one.csv same.csv --eps 1 -o one.html");
+}
+
 /// The clouds of [`Bench`] and a third one.
 fn three() -> Bench {
     let bench = Bench::new();
@@ -1364,7 +1610,7 @@ fn the_commands_of_the_readme_run() {
         // The demonstration is run in full by the test task.
         .filter(|c| *c != "demo")
         .collect();
-    assert_eq!(commands.len(), 14, "{commands:?}");
+    assert_eq!(commands.len(), 17, "{commands:?}");
     for command in &commands {
         let output = bench.orthant(command);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));

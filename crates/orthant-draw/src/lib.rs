@@ -162,15 +162,20 @@ impl Panel {
         Ok(())
     }
 
-    /// A cloud whose points are as bright as their values; the name tells what is dark and what is bright.
+    /// A cloud whose points are as bright as their values; the name tells what is dark and what is bright. The lowest and
+    /// the highest two percent are as dark and as bright as the others get.
     pub fn coloured(&mut self, name: &str, points: &[[f64; 2]], values: &[f64]) -> Result<()> {
         same("values", points.len(), values.len())?;
         check(name, values.iter().copied())?;
         let shown = self.shown(name, points)?;
-        let (low, high) = shown.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &i| {
-            (l.min(values[i]), h.max(values[i]))
-        });
-        let part = |value: f64| if high > low { (value - low) / (high - low) } else { 0.5 };
+        // Few values that are far from the others would leave one colour to all of these.
+        let mut sorted: Vec<f64> = shown.iter().map(|&i| values[i]).collect();
+        sorted.sort_by(f64::total_cmp);
+        let rest = sorted.len() / 50;
+        let (low, high) = (sorted[rest], sorted[sorted.len() - 1 - rest]);
+        let part = |value: f64| {
+            if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
+        };
         let plot = ScatterPlot::new()
             .with_data(shown.iter().map(|&i| (points[i][0], points[i][1])))
             .with_colors(shown.iter().map(|&i| ColorMap::Viridis.map(part(values[i]))))
@@ -337,7 +342,8 @@ impl Panel {
             .with_height(self.size[1])
             .with_font_family(FONTS)
             .with_legend_position(LegendPosition::OutsideBottomColumns)
-            .with_legend_col_limit((columns as usize).max(1));
+            .with_legend_col_limit((columns as usize).max(1))
+            .with_legend_box(false);
         if let Some(title) = &self.titles.title {
             layout = layout.with_title(title);
         }

@@ -302,6 +302,49 @@ pub enum Error {
         source: Box<Error>,
     },
 
+    /// Something that is wrong with one of several measures.
+    #[error("measure {measure}: {source}")]
+    InMeasure {
+        /// Which, from 1.
+        measure: usize,
+        /// What.
+        source: Box<Error>,
+    },
+
+    /// As many weights as measures are needed.
+    #[error(
+        "{weights} weights for {measures} measures; give one weight a measure, at least one of each"
+    )]
+    ShareCount {
+        /// Number of weights.
+        weights: usize,
+        /// Number of measures.
+        measures: usize,
+    },
+
+    /// A setting that a task has no use for.
+    #[error("{what} cannot be had for {task}; {remedy}")]
+    NotFor {
+        /// The setting.
+        what: &'static str,
+        /// The task.
+        task: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+
+    /// A kernel of a cloud with itself that is not symmetric.
+    #[error(
+        "the cost of the pair ({row}, {column}) is not that of ({column}, {row}); a cloud with itself needs a \
+         symmetric cost matrix"
+    )]
+    NotSymmetric {
+        /// Row of the cost matrix, from 1.
+        row: usize,
+        /// Column of the cost matrix, from 1.
+        column: usize,
+    },
+
     /// Something that is wrong with one of many clouds, or with two of them.
     #[error("{}: {source}", numbered(*clouds))]
     InClouds {

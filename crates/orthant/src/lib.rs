@@ -61,6 +61,11 @@
 //! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and
 //! intervals hold, for `value_kl` ([`Solution::certified`]). [`Solution::mass`] is the mass of the plan.
 //!
+//! # Several clouds
+//!
+//! [`barycenter`] finds weights on given points that are as close as can be to several measures; [`two_sample`] tests
+//! whether two clouds are draws from one distribution, by permutations of their points.
+//!
 //! # Guarantees
 //!
 //! - Bad input is an [`enum@Error`] that says what to do; not converging is a [`Stop`] in the
@@ -72,6 +77,7 @@ mod accelerated;
 mod anderson;
 mod anneal;
 mod auto;
+mod barycenter;
 pub mod bench;
 mod certificate;
 mod compare;
@@ -97,8 +103,10 @@ mod solution;
 mod stage;
 pub mod theory;
 mod thinned;
+mod two_sample;
 mod unbalanced;
 
+pub use barycenter::{Barycenter, Barycenters, barycenter};
 pub use compare::{
     Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
     mean_squared_distances,
@@ -114,6 +122,7 @@ pub use plan::{DENSE_LIMIT, MOST_LABELS, Plan, Plans, Vote};
 pub use rot::{Solver, divergence, plan, plans, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
 pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
+pub use two_sample::{TwoSample, TwoSampleTest, two_sample};
 
 /// The examples of the README.
 #[cfg(doctest)]

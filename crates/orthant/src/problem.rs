@@ -5,6 +5,7 @@ mod maps;
 mod pairs;
 mod polish;
 mod pool;
+mod shared;
 
 pub(crate) use pool::{Places, Pool, Shelf};
 

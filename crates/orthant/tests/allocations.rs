@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use common::normal_measure;
 use orthant::{
-    Algorithm, Anchors, Cost, Features, Measure, Method, Next, Options, Precision, Progress,
-    Solution, Solver, Term,
+    Algorithm, Anchors, Barycenters, Cost, Features, Measure, Method, Next, Options, Precision,
+    Progress, Solution, Solver, Term,
 };
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -185,6 +185,7 @@ fn iterations_do_not_allocate() {
         }
     }
     absorption_does_not_allocate();
+    barycentres_do_not_allocate(&mu, &nu);
     the_counter_sees_an_allocation(&mu, &nu);
 }
 
@@ -220,6 +221,33 @@ fn absorption_does_not_allocate() {
             let window = late.builds - early.builds;
             assert!(late.builds > 2 && window > 0, "{method:?}: {} {}", early.builds, late.builds);
             assert_eq!(counts[LAST] - counts[FIRST], 0, "{method:?}, {threads} threads");
+        }
+    }
+}
+
+/// Projections, and the debiasing factor.
+fn barycentres_do_not_allocate(mu: &Measure<'_>, nu: &Measure<'_>) {
+    let support = normal_measure(350, &[0.5, 0.5], 0.8, 3);
+    let measures = [mu.clone(), nu.clone()];
+    for threads in [1, 2] {
+        let pool = warm_pool(threads);
+        for method in [Method::gaussian(), Method::lattice(), Method::dense(), Method::online()] {
+            for debiased in [false, true] {
+                let options = Options::builder(0.1).method(method.clone()).tolerance(1e-13);
+                let options = options.max_iterations(LAST).build().unwrap();
+                let mut counts = [0; LAST + 1];
+                let mut observer = |progress: &mut Progress<'_>| {
+                    assert!(progress.value().is_finite());
+                    counts[progress.iteration] = ALLOCATIONS.load(Ordering::SeqCst);
+                    Next::Continue
+                };
+                let solver = Barycenters::new(&options).debiased(debiased).observer(&mut observer);
+                let found = pool.install(|| solver.fixed(&measures, &[0.5, 0.5], support.points()));
+                assert_eq!(found.unwrap().iterations, LAST);
+                // The windows of lattices take some iterations to be as large as they ever are.
+                let made = counts[LAST] - counts[20];
+                assert_eq!(made, 0, "{method:?}, {threads} threads, debiased: {debiased}");
+            }
         }
     }
 }

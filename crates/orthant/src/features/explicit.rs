@@ -39,6 +39,15 @@ impl<'a> FeatureMatrix<'a> {
         Ok(FeatureMatrix { values, rows, rank })
     }
 
+    /// The rows of one matrix and then those of another, of the same rank.
+    pub(crate) fn stacked(xi: &Self, zeta: &FeatureMatrix<'_>) -> Result<FeatureMatrix<'static>> {
+        let all = |matrix: &FeatureMatrix<'_>| -> Vec<f64> {
+            (0..matrix.values.len()).map(|i| matrix.values.get(i)).collect()
+        };
+        let values = [all(xi), all(zeta)].concat();
+        FeatureMatrix::new(values, xi.rows + zeta.rows, xi.rank)
+    }
+
     /// Number of points.
     pub fn rows(&self) -> usize {
         self.rows

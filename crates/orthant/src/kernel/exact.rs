@@ -4,7 +4,7 @@
 //! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
-use super::{Builds, ExactSide, Kernel, Marginal, SelfKernel, Side, Target, log_sum};
+use super::{Builds, Columns, ExactSide, Kernel, Marginal, SelfKernel, Side, Target, log_sum};
 use crate::error::{Cloud, Error, Result};
 use crate::polish::Pass;
 use crate::unbalanced::Goal;
@@ -136,6 +136,13 @@ impl<S: Side> Kernel for Exact<S> {
 
     fn builds(&self) -> Builds {
         self.x.builds()
+    }
+}
+
+impl<S: Side> Columns for Exact<S> {
+    fn column_sums(&mut self, out: &mut [f64]) -> Result<()> {
+        out.copy_from_slice(&self.message);
+        Ok(())
     }
 }
 

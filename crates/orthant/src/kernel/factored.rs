@@ -1,7 +1,8 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
 use super::{
-    Builds, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Stored, Target, log_sum,
+    Builds, Columns, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Stored, Target,
+    log_sum,
 };
 use crate::error::{Cloud, Error, Result};
 use crate::mixture::Conditional;
@@ -186,6 +187,13 @@ impl<S: Side> Kernel for Factored<S> {
 
     fn builds(&self) -> Builds {
         self.x.builds() + self.y.builds()
+    }
+}
+
+impl<S: Side> Columns for Factored<S> {
+    fn column_sums(&mut self, out: &mut [f64]) -> Result<()> {
+        let Factored { x, y, y_message, .. } = self;
+        prepare(y, x, y_message).and_then(|()| y.log_apply(y_message, out)).map_err(of_second)
     }
 }
 

@@ -291,6 +291,12 @@ pub(crate) trait Kernel: Send {
     fn builds(&self) -> Builds;
 }
 
+/// A kernel that tells what its columns get.
+pub(crate) trait Columns: Kernel {
+    /// `log K^T u`.
+    fn column_sums(&mut self, out: &mut [f64]) -> Result<()>;
+}
+
 /// A positive symmetric kernel matrix of one cloud with itself; the plan is `diag(u) K diag(u)`.
 pub(crate) trait SelfKernel: Send {
     fn rows(&self) -> usize;

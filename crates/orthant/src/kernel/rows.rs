@@ -66,6 +66,19 @@ impl<'a> CostMatrix<'a> {
         self.most - self.least
     }
 
+    /// Refuses a square matrix that differs from its transpose by more than rounding.
+    pub(crate) fn check_symmetric(&self) -> Result<()> {
+        let most = 1e-12 * self.most.abs().max(self.least.abs());
+        for i in 0..self.rows {
+            for j in 0..i {
+                if (self.cost(i, j) - self.cost(j, i)).abs() > most {
+                    return Err(Error::NotSymmetric { row: i + 1, column: j + 1 });
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn cost(&self, i: usize, j: usize) -> f64 {
         self.values.get(i * self.columns + j)
     }

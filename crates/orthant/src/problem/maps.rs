@@ -336,6 +336,10 @@ impl Problem<'_> {
             Ground::Matrix(_) => return Err(Error::NoNewPoints { given: "a cost matrix" }),
             Ground::Explicit(..) => return Err(Error::NoNewPoints { given: "a feature matrix" }),
             Ground::Maps { maps, frame, .. } => {
+                if let Some(frame) = frame {
+                    let epsilon = frame.epsilon(self.options.epsilon)?;
+                    frame::check_reach(frame, points, 0..points.len(), epsilon)?;
+                }
                 maps[cloud as usize].check(points)?;
                 if frame.is_none() || self.is_exact() {
                     return all(points.borrowed(), None);
@@ -358,10 +362,6 @@ impl Problem<'_> {
             })
         };
         let (near, far): (Vec<usize>, Vec<usize>) = (0..points.len()).partition(inside);
-        if let Ground::Maps { frame: Some(frame), .. } = &self.ground {
-            let epsilon = frame.epsilon(self.options.epsilon)?;
-            frame::check_reach(frame, &points, far.iter().copied(), epsilon)?;
-        }
         Ok(Arrival { points, offsets, near, far })
     }
 

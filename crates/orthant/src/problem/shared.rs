@@ -1,0 +1,203 @@
+//! One kernel for several measures: what barycentres and permutations of points need.
+
+use std::time::{Duration, Instant};
+
+use super::{Ground, Problem, Storage, Terms, check_memory};
+use crate::design::Lattice;
+use crate::error::{Cloud, Error, Result};
+use crate::kernel::{
+    Cells, Columns, Exact, ExactSelf, Factored, FactoredSelf, LogRows, Recomputed, SelfKernel,
+    Separable, Stored,
+};
+use crate::measure::Measure;
+use crate::options::{Options, Precision};
+use crate::simd::Float;
+use crate::sinkhorn::Term;
+use crate::stage::{Part, Placement, Stage};
+
+impl Problem<'_> {
+    /// The same kernel between measures on other points: those of the clouds of this problem, or points near them.
+    /// Coordinates, anchors and lattice are those of its cross term, so it must have no gauge.
+    pub(crate) fn between<'q>(
+        &'q self,
+        mu: &'q Measure<'q>,
+        nu: &'q Measure<'q>,
+        options: &'q Options<'q>,
+        terms: Terms,
+    ) -> Result<Problem<'q>> {
+        let ground = match &self.ground {
+            Ground::Euclidean { stages, used } => {
+                let own = stages[Term::Cross as usize].as_ref().expect("always there");
+                let mut others = [None, None, None];
+                for &term in terms.list() {
+                    let mut stage = Stage::new(own.gauge.clone(), term, mu, nu)?;
+                    stage.features = own.features.clone();
+                    stage.lattice.clone_from(&own.lattice);
+                    others[term as usize] = Some(stage);
+                }
+                Ground::Euclidean { stages: Box::new(others), used: *used }
+            }
+            Ground::Maps { maps, shared, used, frame } => Ground::Maps {
+                maps: maps.clone(),
+                shared: *shared,
+                used: *used,
+                frame: frame.clone(),
+            },
+            Ground::Matrix(matrix) => Ground::Matrix(matrix),
+            Ground::Explicit(xi, zeta) => Ground::Explicit(xi, zeta),
+        };
+        Ok(Problem {
+            mu,
+            nu,
+            options,
+            ground,
+            storage: self.storage,
+            reason: self.reason.clone(),
+            pick: None,
+            round: 0,
+            spent: 0,
+            begun: Instant::now(),
+            prepared: Duration::ZERO,
+        })
+    }
+
+    /// The points of both clouds of a term in the order of their cells, for lattices.
+    pub(crate) fn cells(&self, term: Term) -> Option<[Cells; 2]> {
+        let (stage, lattice) = self.lattice_of(term)?;
+        let [x, y] = super::clouds(term);
+        Some([x, y].map(|cloud| Cells::new(stage.points(cloud, Part::Support), lattice)))
+    }
+
+    fn lattice_of(&self, term: Term) -> Option<(&Stage, &Lattice)> {
+        let stage = self.stage(term)?;
+        match &stage.features {
+            Placement::Lattice(lattice) => Some((stage, lattice)),
+            _ => None,
+        }
+    }
+
+    /// Part of the mass that kernels may leave out: see [`Kernel::settle`](crate::kernel::Kernel::settle).
+    pub(crate) fn leave_out(&self, term: Term) -> f64 {
+        let rounding = match self.options.precision {
+            Precision::F32 => f32::ROUNDING,
+            Precision::F64 => f64::ROUNDING,
+        };
+        self.lattice_of(term).map_or(0.0, |(_, lattice)| (0.1 * lattice.ratio()).max(rounding))
+    }
+
+    /// The kernel of the cross term, its points in the order of the cells if there are any.
+    pub(crate) fn cross_kernel<'k>(
+        &'k self,
+        cells: Option<&'k [Cells; 2]>,
+    ) -> Box<dyn Columns + 'k> {
+        match self.options.precision {
+            Precision::F32 => self.cross_kernel_of::<f32>(cells),
+            Precision::F64 => self.cross_kernel_of::<f64>(cells),
+        }
+    }
+
+    fn cross_kernel_of<'k, T: Float>(
+        &'k self,
+        cells: Option<&'k [Cells; 2]>,
+    ) -> Box<dyn Columns + 'k> {
+        let term = Term::Cross;
+        let features = |cloud| Stored::<T>::new(self.features(term, cloud, Part::Support));
+        let entries = || self.entries(term, Cloud::X, Part::Support, Cloud::Y);
+        match (self.storage, self.lattice_of(term), cells) {
+            (Storage::Separable, Some((stage, lattice)), Some([x, y])) => {
+                let side = |cloud, cells| {
+                    let points = stage.points(cloud, Part::Support);
+                    Separable::<T>::new(points, lattice, cells, lattice.cutoff::<T>())
+                };
+                Box::new(Factored::new(side(Cloud::X, x), side(Cloud::Y, y)))
+            }
+            (Storage::Factored, ..) => {
+                Box::new(Factored::new(features(Cloud::X), features(Cloud::Y)))
+            }
+            (Storage::Dense, ..) => Box::new(Exact::new(Stored::<T>::new(entries()))),
+            _ => Box::new(Exact::new(Recomputed::new(entries()))),
+        }
+    }
+
+    /// The kernel of the first cloud with itself, in the same way.
+    pub(crate) fn self_kernel<'k>(
+        &'k self,
+        cells: Option<&'k [Cells; 2]>,
+    ) -> Box<dyn SelfKernel + 'k> {
+        match self.options.precision {
+            Precision::F32 => self.self_kernel_of::<f32>(cells),
+            Precision::F64 => self.self_kernel_of::<f64>(cells),
+        }
+    }
+
+    fn self_kernel_of<'k, T: Float>(
+        &'k self,
+        cells: Option<&'k [Cells; 2]>,
+    ) -> Box<dyn SelfKernel + 'k> {
+        let term = Term::SelfX;
+        let entries = || self.entries(term, Cloud::X, Part::Support, Cloud::X);
+        match (self.storage, self.lattice_of(term), cells) {
+            (Storage::Separable, Some((stage, lattice)), Some([x, _])) => {
+                let points = stage.points(Cloud::X, Part::Support);
+                let side = Separable::<T>::new(points, lattice, x, lattice.cutoff::<T>());
+                Box::new(FactoredSelf::new(side))
+            }
+            (Storage::Factored, ..) => {
+                let features = self.features(term, Cloud::X, Part::Support);
+                Box::new(FactoredSelf::new(Stored::<T>::new(features)))
+            }
+            (Storage::Dense, ..) => Box::new(ExactSelf::new(Stored::<T>::new(entries()))),
+            _ => Box::new(ExactSelf::new(Recomputed::new(entries()))),
+        }
+    }
+
+    /// Refuses to store features or kernels of several cross terms, as pairs of numbers of points, that need more
+    /// memory than is allowed.
+    pub(crate) fn check_storage(&self, sizes: &[[usize; 2]], options: &Options<'_>) -> Result<()> {
+        let sum = |of: fn(f64, f64) -> f64| -> f64 {
+            sizes.iter().map(|[n, m]| of(*n as f64, *m as f64)).sum()
+        };
+        let numbers = match self.storage {
+            Storage::Dense => sum(|n, m| n * m),
+            Storage::Factored => sum(|n, m| n + m) * self.rank(Term::Cross) as f64,
+            Storage::Separable | Storage::Online | Storage::Nystrom => return Ok(()),
+        };
+        check_memory(self.storage, numbers, options)
+    }
+
+    /// What the coordinates of the cross term add to its value.
+    pub(crate) fn cross_offset(&self) -> f64 {
+        self.offset(Term::Cross)
+    }
+
+    /// The same for the first cloud with itself.
+    pub(crate) fn self_constant(&self) -> f64 {
+        self.constant(Term::SelfX)
+    }
+
+    /// Rows of a kernel of the first cloud with itself: its features, or, `true`, the entries themselves. Nothing for
+    /// lattices, which are better not stored.
+    pub(crate) fn self_rows(&self) -> Option<(Box<dyn LogRows + '_>, bool)> {
+        let term = Term::SelfX;
+        match self.storage {
+            Storage::Factored => Some((self.features(term, Cloud::X, Part::Support), false)),
+            Storage::Dense | Storage::Online => {
+                Some((self.entries(term, Cloud::X, Part::Support, Cloud::X), true))
+            }
+            Storage::Separable | Storage::Nystrom => None,
+        }
+    }
+
+    /// What was used, how many features it has, and why.
+    pub(crate) fn described(&self) -> (crate::solution::Used, usize, Option<String>) {
+        (self.used(), self.rank(Term::Cross), self.reason.clone())
+    }
+
+    /// An error of the cross term, in the user's count of points.
+    pub(crate) fn in_cross(&self, mut error: Error, cells: Option<&[Cells; 2]>) -> Error {
+        if let (Error::Breakdown { cloud, row, .. }, Some(cells)) = (&mut error, cells) {
+            *row = cells[*cloud as usize].order[*row - 1] as usize + 1;
+        }
+        self.in_user_rows(error, Part::Support, [Cloud::X, Cloud::Y])
+    }
+}
