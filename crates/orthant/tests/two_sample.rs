@@ -231,9 +231,9 @@ fn clouds_far_apart_at_a_small_epsilon_leave_the_table_and_not_the_range() {
     let found = test(&mu, &nu, 99, Options::builder(0.1));
     assert_eq!(found.p_value, 0.01);
     assert!((found.statistic / 1e4 - 1.0).abs() < 0.01, "{}", found.statistic);
-    // Permuted, the clusters have other parts of each cloud, and what must cross takes more iterations than there are:
-    // such values are lower bounds.
-    assert!(found.null.iter().all(|d| d.is_finite() && *d < 1e-3 * found.statistic));
+    // Permuted, the clusters have other parts of each cloud, and only what must cross does. Values that did not
+    // converge are lower bounds.
+    assert!(found.null.iter().all(|d| d.is_finite() && *d < found.statistic));
 }
 
 #[test]
