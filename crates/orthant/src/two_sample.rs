@@ -55,7 +55,7 @@ use crate::solution::{Times, Used};
 /// ```
 /// use orthant::{Measure, Options, Points, two_sample};
 /// let x: Vec<f64> = (0..40).map(|i| (f64::from(i) * 0.37).sin()).collect();
-/// let y: Vec<f64> = (0..60).map(|i| 0.5 + (f64::from(i) * 0.73).sin()).collect();
+/// let y: Vec<f64> = (0..60).map(|i| 1.0 + (f64::from(i) * 0.73).sin()).collect();
 /// let (mu, nu) = (Measure::uniform(Points::new(&x, 1)?), Measure::uniform(Points::new(&y, 1)?));
 /// let options = Options::builder(0.1).build()?;
 /// let test = two_sample(&mu, &nu, 199, &options)?;
