@@ -23,7 +23,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         orthant map x.csv y.csv -o moved.csv      where does every point go?\n  \
         orthant report x.csv y.csv -o page.html   all of it on a page, with pictures\n  \
         orthant test before.csv after.csv         is the difference more than chance?\n  \
-        orthant barycenter a.csv b.csv c.csv --output mean.csv   what lies between them?\n\n\
+        orthant barycenter a.csv b.csv c.csv --output mean.csv   what lies between them?\n  \
+        orthant compare a.csv b.csv c.csv         which of many clouds are alike?\n\n\
         Exit codes: 0 done, 2 bad usage or bad input, 3 did not converge, or did not reach the accuracy,\n\
         within the limits (the result so far is printed), 1 anything else."
 )]
@@ -90,6 +91,9 @@ pub(crate) enum Command {
         mut_arg("normalize", |a| a.hide(true))
     )]
     Test(Test),
+    /// Many clouds: the Sinkhorn divergences of all pairs, with intervals
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(Compare),
     /// The problem of the paper's Figure 1, on lattices, with random features and exactly; no files
     /// needed
     Demo(Demo),
@@ -149,6 +153,56 @@ const SOLVE_EXAMPLES_DIVERGENCE: &str = "Examples:\n  \
     and at the end the terms as cross, self_x, self_y, each an object as of rot; value_kl equals\n\
     value (the entropies cancel), transport_cost and error_bound are combined like value, mass and\n\
     marginal_gap_x and _y are those of the cross term.";
+
+const COMPARE_EXAMPLES: &str = "Examples:\n  \
+    orthant compare a.csv b.csv c.csv                      three pairs, one epsilon for all\n  \
+    orthant compare cells.csv --group sample --columns 2-11   a cloud for each value of a column\n  \
+    orthant compare *.npy --output matrix.csv --intervals pairs.csv\n  \
+    orthant compare *.npy --keep pairs.jsonl --time-limit 1h  once more to go on\n  \
+    orthant compare *.npy --rank 2000 --certify            one feature map for all clouds\n\n\
+    S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2 for every pair, the self terms solved once a cloud.\n\
+    Features of random anchors, arccos and linear are evaluated once a cloud, if they fit into --memory\n\
+    all together. Epsilon is one for all pairs [default: 0.05 times the mean squared distance over all\n\
+    pairs of clouds]. JSON: names, points (of each cloud), dim, epsilon, rho, sharing (self_terms,\n\
+    features, map, nothing), pairs (how many there are), finished, converged, accuracy_reached (null if\n\
+    none was promised), matrix (rows; null where a pair is not finished), intervals (a list of first,\n\
+    second, divergence, low, high, kind, converged, method, iterations), order and tree (average linkage\n\
+    of the matrix; clusters are numbered as in SciPy: left, right, height, size), embedding (a list of\n\
+    name, x, y: classical scaling of the square roots of the divergences, which behave like distances),\n\
+    embedding_share (what the plane has of it), seconds{read,total}. Exit code 3 also if the time was up;\n\
+    then no files but that of --keep are written.";
+
+/// What `compare` takes.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("x", |a| a.index(1).value_name("FILE").help("Clouds: files, or - for standard input; with --group one file")),
+    mut_arg("y", |a| a.index(2).required(false).default_value("").hide(true)),
+    mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance over all pairs of clouds; 1 for arccos and linear]")),
+    mut_arg("weights", |a| a.help("Column of weights, in all files (name or position); for .npz also another array")),
+    mut_arg("time_limit", |a| a.help("Stop after this time, all pairs together: seconds, or with a unit (500ms, 30s, 5m, 2h); see --keep")),
+    mut_arg("output", |a| a.help("Write the matrix to a CSV file, with names")),
+    mut_arg("weights_x", |a| a.hide(true)),
+    mut_arg("weights_y", |a| a.hide(true)),
+    mut_arg("reach_x", |a| a.hide(true)),
+    mut_arg("reach_y", |a| a.hide(true)),
+    mut_arg("trace", |a| a.hide(true))
+)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
+    /// Further clouds
+    #[arg(value_name = "FILES", index = 3)]
+    pub(crate) more: Vec<String>,
+    /// Split one file into clouds by the values of a column, text or numbers (name or position)
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading files")]
+    pub(crate) group: Option<String>,
+    /// Write all pairs to a CSV file: first, second, divergence, low, high, converged
+    #[arg(long, value_name = "FILE")]
+    pub(crate) intervals: Option<PathBuf>,
+    /// Keep finished pairs in a file of JSON Lines, and go on from those that are there already
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keep: Option<PathBuf>,
+}
 
 const MAP_EXAMPLES: &str = "Examples:\n  \
     orthant map x.csv y.csv --eps 0.1 > moved.csv    every point of x, where y is\n  \

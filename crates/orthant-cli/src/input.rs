@@ -96,16 +96,30 @@ pub(crate) fn name(spec: &str) -> &str {
 }
 
 pub(crate) fn points<'a>(cloud: &'a Cloud, name: &str) -> Result<Points<'a>, Failure> {
-    let points = match &cloud.values {
-        Values::F32(values) => Points::new(values, cloud.dim),
-        Values::F64(values) => Points::new(values, cloud.dim),
+    points_of(&cloud.values, cloud.dim, name)
+}
+
+fn points_of<'a>(values: &'a Values, dim: usize, name: &str) -> Result<Points<'a>, Failure> {
+    let points = match values {
+        Values::F32(values) => Points::new(values, dim),
+        Values::F64(values) => Points::new(values, dim),
     };
     points.map_err(|error| Failure::from(error).of_file(name))
 }
 
 pub(crate) fn measure<'a>(cloud: &'a Cloud, name: &str) -> Result<Measure<'a>, Failure> {
-    let points = points(cloud, name)?;
-    match &cloud.weights {
+    measure_of(&cloud.values, cloud.dim, cloud.weights.as_deref(), name)
+}
+
+/// The measure of these points.
+pub(crate) fn measure_of<'a>(
+    values: &'a Values,
+    dim: usize,
+    weights: Option<&[f64]>,
+    name: &str,
+) -> Result<Measure<'a>, Failure> {
+    let points = points_of(values, dim, name)?;
+    match weights {
         None => Ok(Measure::uniform(points)),
         Some(weights) => {
             Measure::weighted(points, weights).map_err(|error| Failure::from(error).of_file(name))

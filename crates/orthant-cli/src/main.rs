@@ -4,6 +4,7 @@ mod accuracy;
 mod args;
 mod barycenter;
 mod bench;
+mod compare;
 mod data;
 mod demo;
 mod failure;
@@ -46,6 +47,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Report(arguments) => report::run(&arguments),
         Command::Barycenter(arguments) => barycenter::run(&arguments),
         Command::Test(arguments) => two_sample::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions { shell } => {

@@ -229,7 +229,7 @@ pub(crate) fn refuse(command: &str, given: &[(bool, &str)]) -> Result<(), Failur
 }
 
 /// Whether the method goes by the accuracy; others promise nothing.
-fn is_automatic(arguments: &Solve) -> bool {
+pub(crate) fn is_automatic(arguments: &Solve) -> bool {
     let Solve { method, anchors, rank, .. } = arguments;
     *method == MethodName::Auto && anchors.is_none() && rank.is_none()
 }

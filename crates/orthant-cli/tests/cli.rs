@@ -1361,12 +1361,244 @@ fn a_report_is_a_page_of_its_own() {
     bench.json("report one.csv same.csv --eps 1 -o one.html");
 }
 
+/// The clouds of [`Bench`] and a third one.
+fn three() -> Bench {
+    let bench = Bench::new();
+    bench.write("z.csv", &cloud(50, -0.4, 1.3));
+    bench
+}
+
+#[test]
+fn compare_gives_the_divergences_of_all_pairs() {
+    let bench = three();
+    let rest = "--columns a,b --eps 0.1";
+    let report = bench.json(&format!(
+        "compare x.csv y.csv z.csv {rest} --output matrix.csv --intervals pairs.csv"
+    ));
+    assert_eq!(
+        keys(&report),
+        [
+            "names",
+            "points",
+            "dim",
+            "epsilon",
+            "rho",
+            "sharing",
+            "pairs",
+            "finished",
+            "converged",
+            "accuracy_reached",
+            "matrix",
+            "intervals",
+            "order",
+            "tree",
+            "embedding",
+            "embedding_share",
+            "seconds"
+        ]
+    );
+    assert_eq!(report["names"], serde_json::json!(["x", "y", "z"]));
+    assert_eq!(report["points"], serde_json::json!([60, 45, 50]));
+    assert_eq!((&report["pairs"], &report["finished"]), (&3.into(), &3.into()));
+    assert_eq!((&report["converged"], &report["accuracy_reached"]), (&true.into(), &true.into()));
+    assert_eq!(report["sharing"], "self_terms");
+    let matrix = std::fs::read_to_string(bench.path("matrix.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = matrix.lines().map(|l| l.split(',').collect()).collect();
+    assert_eq!(rows[0], ["name", "x", "y", "z"]);
+    let pairs = std::fs::read_to_string(bench.path("pairs.csv")).unwrap();
+    assert_eq!(pairs.lines().count(), 4);
+    assert!(pairs.starts_with("first,second,divergence,low,high,converged\nx,y,"), "{pairs}");
+    for (k, (i, j)) in [(0, 1), (0, 2), (1, 2)].into_iter().enumerate() {
+        let name = ["x", "y", "z"];
+        let alone = bench.json(&format!("divergence {}.csv {}.csv {rest}", name[i], name[j]));
+        let value = &alone["value"];
+        assert_eq!(&report["matrix"][i][j], value);
+        assert_eq!(&report["matrix"][j][i], value);
+        let line = &report["intervals"][k];
+        assert_eq!((&line["first"], &line["second"]), (&name[i].into(), &name[j].into()));
+        assert_eq!(
+            (&line["low"], &line["high"]),
+            (&alone["interval"]["low"], &alone["interval"]["high"])
+        );
+        assert_eq!(rows[i + 1][j + 1].parse::<f64>().unwrap(), value.as_f64().unwrap());
+        assert!(pairs.lines().nth(k + 1).unwrap().ends_with(",true"));
+    }
+    for i in 0..3 {
+        assert_eq!(report["matrix"][i][i], 0.0);
+    }
+    assert_eq!(report["tree"].as_array().unwrap().len(), 2);
+    assert_eq!(keys(&report["tree"][0]), ["left", "right", "height", "size"]);
+    assert_eq!(keys(&report["embedding"][0]), ["name", "x", "y"]);
+    // Three points are a plane, if the square roots are distances.
+    let place = |k: usize, axis: &str| report["embedding"][k][axis].as_f64().unwrap();
+    let square = (place(0, "x") - place(1, "x")).powi(2) + (place(0, "y") - place(1, "y")).powi(2);
+    assert!((square - report["matrix"][0][1].as_f64().unwrap()).abs() < 1e-9);
+
+    let shown = text(&bench.orthant(&format!("compare x.csv y.csv z.csv {rest}")).stdout);
+    assert!(
+        shown.starts_with("3 clouds, 155 points, 2 coordinates\nepsilon = 0.100000\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("online: self terms solved once a cloud\nerrors at most"), "{shown}");
+    assert!(shown.contains("3 of 3 pairs, "), "{shown}");
+    assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
+    // For two clouds epsilon is that of divergence.
+    let two = bench.json("compare x.csv y.csv --columns a,b")["epsilon"].as_f64().unwrap();
+    let alone = bench.json("divergence x.csv y.csv --columns a,b")["epsilon"].as_f64().unwrap();
+    assert!((two / alone - 1.0).abs() < 1e-14);
+}
+
+#[test]
+fn compare_splits_a_file_by_a_column() {
+    let bench = three();
+    // The rows of all three, one after the other, and a text that is quoted.
+    let mut all = String::from("kind,a,b,w,year\n");
+    let tables =
+        ["x.csv", "y.csv", "z.csv"].map(|f| std::fs::read_to_string(bench.path(f)).unwrap());
+    for row in 1..=60 {
+        let names = ["\"the, x\"", "y", "z"];
+        for (k, (table, name)) in tables.iter().zip(names).enumerate() {
+            if let Some(line) = table.lines().nth(row) {
+                writeln!(all, "{name},{line},{}", 2000 + k).unwrap();
+            }
+        }
+    }
+    bench.write("all.csv", &all);
+    let rest = "--columns a,b --weights w --eps 0.1";
+    let files = bench.json(&format!("compare x.csv y.csv z.csv {rest}"));
+    let groups = bench.json(&format!("compare all.csv --group kind {rest} --output m.csv"));
+    assert_eq!(groups["names"], serde_json::json!(["the, x", "y", "z"]));
+    assert_eq!((&groups["matrix"], &groups["points"]), (&files["matrix"], &files["points"]));
+    let matrix = std::fs::read_to_string(bench.path("m.csv")).unwrap();
+    assert!(matrix.starts_with("name,\"the, x\",y,z\n\"the, x\",0,"), "{matrix}");
+    let years = bench.json(&format!("compare all.csv --group 5 {rest}"));
+    assert_eq!(years["names"], serde_json::json!(["2000", "2001", "2002"]));
+    assert_eq!(years["matrix"], files["matrix"]);
+    // All columns but the group, if none are named.
+    bench.write("few.csv", "g,a\nu,0\nu,1\nv,2\nv,3\n");
+    let few = bench.json("compare few.csv --group g --eps 0.001");
+    assert_eq!((&few["dim"], &few["points"]), (&1.into(), &serde_json::json!([2, 2])));
+    assert!((few["matrix"][0][1].as_f64().unwrap() - 4.0).abs() < 1e-6);
+    bench.write("gap.csv", "g,a\nu,0\n,1\nv,2\nv,3\n");
+    assert!(bench.fails("compare gap.csv --group g", 2).contains("row 2"));
+    let dropped = bench.json("compare gap.csv --group g --missing drop --eps 1");
+    assert_eq!(dropped["points"], serde_json::json!([1, 2]));
+}
+
+#[test]
+fn a_comparison_goes_on_where_it_was_stopped() {
+    let bench = three();
+    bench.write("v.csv", &cloud(40, 1.0, 0.3));
+    for method in ["--method online", "--rank 200 --precision f32 --certify"] {
+        let command = format!("compare x.csv y.csv z.csv v.csv --columns a,b --eps 0.1 {method}");
+        let whole = bench.json(&command);
+        let kept = bench.json(&format!("{command} --keep pairs.jsonl"));
+        assert_eq!((&kept["matrix"], &kept["intervals"]), (&whole["matrix"], &whole["intervals"]));
+        let lines = std::fs::read_to_string(bench.path("pairs.jsonl")).unwrap();
+        assert_eq!(lines.lines().count(), 7);
+        // After the header, some pairs and a part of another; after a part of the header; after everything.
+        let ends: Vec<usize> = lines.match_indices('\n').map(|(at, _)| at + 1).collect();
+        for end in [ends[0], ends[2], ends[3] + 20, ends[4] - 1, 30, 0, lines.len()] {
+            bench.write("pairs.jsonl", &lines[..end]);
+            let resumed = bench.json(&format!("{command} --keep pairs.jsonl --threads 1"));
+            for key in ["matrix", "intervals", "tree", "order", "embedding"] {
+                assert_eq!(resumed[key], whole[key], "{key}");
+            }
+            assert_eq!(std::fs::read_to_string(bench.path("pairs.jsonl")).unwrap(), lines);
+        }
+        let text = text(&bench.orthant(&format!("{command} --keep pairs.jsonl")).stdout);
+        assert!(text.contains("6 of 6 pairs, 6 from earlier, "), "{text}");
+        // Other settings, other data, another file.
+        let other = |command: &str, part: &str| {
+            let message = bench.fails(&format!("{command} --keep pairs.jsonl"), 2);
+            assert!(message.starts_with("orthant: pairs.jsonl: "), "{message}");
+            assert!(message.contains(part), "{message}");
+        };
+        other(
+            &command.replace("0.1", "0.2"),
+            "was made with epsilon 0.1, this run has 0.2; use the same",
+        );
+        other(&command.replace(" v.csv", ""), "was made with 4 clouds, this run has 3");
+        other(&command.replace("z.csv", "x.csv"), "other points or weights of \"x.csv (2)\"");
+        other(&format!("{command} --weights w"), "other points or weights of \"x\"");
+        bench.write("pairs.jsonl", &lines.replace("{\"first\":0,\"second\":2", "{\"second\":2"));
+        other(&command, "line 3 is no pair");
+        bench.write("pairs.jsonl", "a,b\n1,2\n");
+        other(&command, "is no file of --keep");
+        std::fs::remove_file(bench.path("pairs.jsonl")).unwrap();
+    }
+    // At a time limit: what is finished is kept, and no other files are written.
+    let command = "compare x.csv y.csv z.csv --columns a,b --eps 0.1 --keep late.jsonl";
+    let output = bench.orthant(&format!("{command} --time-limit 0 --output late.csv --json"));
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["finished"], &report["converged"]), (&0.into(), &false.into()));
+    assert_eq!((&report["matrix"][0][1], &report["tree"]), (&Value::Null, &Value::Null));
+    assert!(!bench.path("late.csv").exists());
+    let shown = text(&bench.orthant(&format!("{command} --time-limit 0")).stdout);
+    assert!(shown.contains("the same command goes on where this one ended"), "{shown}");
+    assert_eq!(bench.json(command)["finished"], 3);
+}
+
+#[test]
+fn compare_says_what_is_wrong() {
+    let bench = three();
+    bench.write("line.csv", "1\n2\n");
+    bench.write("zero.csv", "a,b,w\n1,2,0\n");
+    for (arguments, message) in [
+        (
+            "compare x.csv",
+            "x.csv: one cloud cannot be compared; give more files, or --group COLUMN",
+        ),
+        ("compare x.csv y.csv --group a", "--group splits one file into clouds; give one file"),
+        ("compare x.csv --group kind", "x.csv: no column \"kind\""),
+        (
+            "compare x.csv y.csv line.csv",
+            "line.csv has 1 coordinates and x.csv has 3; use --columns",
+        ),
+        ("compare x.csv y.csv missing.csv", "missing.csv: "),
+        ("compare x.csv zero.csv --columns a,b --weights w", "zero: all weights are zero"),
+        ("compare x.csv y.csv --weights-x w", "--weights-x is for two clouds"),
+        ("compare x.csv y.csv --reach-y 1", "--reach-y is for two clouds"),
+        ("compare x.csv y.csv --trace t", "--trace is for two clouds"),
+        ("compare x.csv y.csv --output .", ".: is a folder; give --output a file name"),
+        ("compare x.csv y.csv --keep no/k.jsonl", "the folder no does not exist"),
+        (
+            "compare line.csv line.csv --method lattice --rank 5 --anchors sobol",
+            "--anchors are those",
+        ),
+        ("compare zero.csv zero.csv --columns a,b", "all points of all clouds coincide"),
+        ("compare x.csv y.csv z.csv --columns a,b --eps 1e-12", "x: epsilon = 1e-12 is too small"),
+        ("compare x.csv - -", "only one of the clouds can come from standard input"),
+    ] {
+        let found = bench.fails(arguments, 2);
+        assert!(
+            found.starts_with(&format!("orthant: {message}")) || found.contains(message),
+            "{found}"
+        );
+    }
+    bench.write("one.csv", "g,a\nu,0\nu,1\n");
+    assert!(bench.fails("compare one.csv --group g", 2).contains("has one value, \"u\""));
+    // Not converged: the matrix so far, with marks.
+    let output = bench.orthant("compare x.csv y.csv z.csv --columns a,b --eps 0.01 --max-iter 1");
+    assert_eq!(output.status.code(), Some(3));
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains('*') && shown.contains("Not converged (*): raise --max-iter"),
+        "{shown}"
+    );
+    // Too many for a matrix: the closest pairs.
+    let many = vec!["x.csv"; 14].join(" ");
+    let shown = text(&bench.orthant(&format!("compare {many} y.csv --columns a,b --eps 1")).stdout);
+    assert!(shown.contains("The 10 closest pairs"), "{shown}");
+}
+
 #[test]
 fn the_commands_of_the_readme_run() {
     let root = Path::new("../..");
     let bench = Bench::new();
     std::fs::create_dir(bench.path("examples")).unwrap();
-    for name in ["before.csv", "after.csv", "soil.csv"] {
+    for name in ["before.csv", "after.csv", "soil.csv", "sites.csv"] {
         std::fs::copy(root.join("examples").join(name), bench.path("examples").join(name)).unwrap();
     }
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
@@ -1378,7 +1610,7 @@ fn the_commands_of_the_readme_run() {
         // The demonstration is run in full by the test task.
         .filter(|c| *c != "demo")
         .collect();
-    assert_eq!(commands.len(), 15, "{commands:?}");
+    assert_eq!(commands.len(), 17, "{commands:?}");
     for command in &commands {
         let output = bench.orthant(command);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));

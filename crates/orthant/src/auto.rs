@@ -318,7 +318,7 @@ fn random_offer(
 ) -> Option<Offer> {
     let weights = terms[0].measures.map(|m| m.support().weights);
     let axes = Axes::new(stage, weights.map(Some));
-    let trial = Trial::new(stage, weights, options.seed);
+    let trial = Trial::new(stage, terms[0].clouds, weights, options.seed);
     let clouds: Vec<[Cloud; 2]> = terms.iter().map(|t| t.clouds).collect();
     let dim = axes.q.len();
     let midpoints =
@@ -382,10 +382,10 @@ struct Trial {
 const SAMPLE: [usize; 2] = [256, 64];
 
 impl Trial {
-    fn new(stage: &Stage, weights: [&[f64]; 2], seed: u64) -> Self {
+    fn new(stage: &Stage, clouds: [Cloud; 2], weights: [&[f64]; 2], seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (mut coordinates, mut shares, mut dim) = (Vec::new(), Vec::new(), 0);
-        for (cloud, weights) in [Cloud::X, Cloud::Y].into_iter().zip(weights) {
+        for (cloud, weights) in clouds.into_iter().zip(weights) {
             let points = stage.points(cloud, Part::Support);
             dim = points.dim();
             for (i, weight) in sampled(points, weights, &mut rng) {

@@ -345,6 +345,63 @@ pub enum Error {
         column: usize,
     },
 
+    /// Something that is wrong with one of many clouds, or with two of them.
+    #[error("{}: {source}", numbered(*clouds))]
+    InClouds {
+        /// Which, from 0; twice the same if it is one.
+        clouds: [usize; 2],
+        /// What.
+        source: Box<Error>,
+    },
+
+    /// Nothing to compare.
+    #[error("{count} clouds cannot be compared; give at least two")]
+    FewClouds {
+        /// How many there are.
+        count: usize,
+    },
+
+    /// A cost or features that are those of two clouds alone.
+    #[error("many clouds cannot be compared with {given}, which is that of two of them; {remedy}")]
+    TwoClouds {
+        /// The kernel given.
+        given: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+
+    /// A finished pair that does not belong to the clouds.
+    #[error(
+        "the finished pair ({first}, {second}) is none of {count} clouds, counted from 0, or is there twice; pairs \
+         have their smaller number first and a finite value"
+    )]
+    FinishedPair {
+        /// Its first cloud, from 0.
+        first: usize,
+        /// Its second cloud, from 0.
+        second: usize,
+        /// How many clouds there are.
+        count: usize,
+    },
+
+    /// A matrix of divergences that is none.
+    #[error(
+        "the matrix of divergences must be finite and symmetric: its entries ({row}, {column}) and ({column}, {row}) \
+         are {} and {}",
+        short(*value),
+        short(*other)
+    )]
+    Asymmetric {
+        /// Row, from 1.
+        row: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The entry.
+        value: f64,
+        /// The one on the other side of the diagonal.
+        other: f64,
+    },
+
     /// A row or a column that a plan does not have.
     #[error("the plan has {len} {what}s, counted from 0: there is no {what} {index}")]
     Index {
@@ -457,6 +514,15 @@ pub enum Error {
         /// The product `(K v)_i` or `(K^T u)_j`.
         value: f64,
     },
+}
+
+/// One cloud or two, from 1.
+fn numbered([first, second]: [usize; 2]) -> String {
+    if first == second {
+        format!("cloud {}", first + 1)
+    } else {
+        format!("clouds {} and {}", first + 1, second + 1)
+    }
 }
 
 /// A number without hundreds of zeros.

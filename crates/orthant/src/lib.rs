@@ -80,6 +80,7 @@ mod auto;
 mod barycenter;
 pub mod bench;
 mod certificate;
+mod compare;
 pub mod design;
 mod error;
 pub mod features;
@@ -106,6 +107,10 @@ mod two_sample;
 mod unbalanced;
 
 pub use barycenter::{Barycenter, Barycenters, barycenter};
+pub use compare::{
+    Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
+    mean_squared_distances,
+};
 pub use error::{Cloud, Error, Result, Shape};
 pub use gradient::{Gradient, LowRank};
 pub use kernel::CostMatrix;

@@ -4,7 +4,10 @@ mod gradient;
 mod maps;
 mod pairs;
 mod polish;
+mod pool;
 mod shared;
+
+pub(crate) use pool::{Places, Pool, Shelf};
 
 pub(crate) use maps::At;
 
@@ -61,13 +64,16 @@ enum Ground<'p> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Terms {
     Cross,
+    /// The first cloud with itself, which is the second too.
+    Own,
     All,
 }
 
 impl Terms {
-    fn list(self) -> &'static [Term] {
+    pub(crate) fn list(self) -> &'static [Term] {
         match self {
             Terms::Cross => &[Term::Cross],
+            Terms::Own => &[Term::SelfX],
             Terms::All => &[Term::Cross, Term::SelfX, Term::SelfY],
         }
     }
@@ -243,7 +249,7 @@ impl<'p> Problem<'p> {
                     .collect();
                 let choice = auto::choose(&list, options, || {
                     Ok(match terms {
-                        Terms::Cross => None,
+                        Terms::Cross | Terms::Own => None,
                         Terms::All => Some(common(Term::Cross, setting)?),
                     })
                 })?;
@@ -277,19 +283,7 @@ impl<'p> Problem<'p> {
                 (Storage::Nystrom, euclidean(pick, Storage::Nystrom, setting)?)
             }
         };
-        if let Ground::Maps { frame: Some(frame), .. } = &ground {
-            // They need potentials too.
-            for outside in [mu.outside(), nu.outside()].into_iter().flatten() {
-                frame.check_extent(outside)?;
-            }
-        }
-        if let Ground::Maps { maps, .. } = &ground {
-            for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
-                maps[cloud as usize]
-                    .check(measure.points())
-                    .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
-            }
-        }
+        check_maps(&ground, mu, nu)?;
         let prepared = begun.elapsed();
         Ok(Problem {
             mu,
@@ -342,6 +336,7 @@ impl<'p> Problem<'p> {
         if miss <= 1.0 {
             return None;
         }
+        // A cloud is both clouds of its term with itself.
         let sizes: Vec<[f64; 2]> = (if solutions.len() > 1 { Terms::All } else { Terms::Cross })
             .list()
             .iter()
@@ -634,6 +629,16 @@ impl<'p> Problem<'p> {
         start: Start<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Solution, Scaling)> {
+        self.solve_by(term, start, |task, rough| self.solved(task, rough, observer))
+    }
+
+    /// The same with `work` of the caller's.
+    fn solve_by(
+        &self,
+        term: Term,
+        start: Start<'_>,
+        work: impl FnOnce(&mut Task, Rough<'_>) -> Result<Solved>,
+    ) -> Result<(Solution, Scaling)> {
         let begun = Instant::now();
         let [x, y] = clouds(term);
         let epsilon = self.options.epsilon;
@@ -670,31 +675,41 @@ impl<'p> Problem<'p> {
                 algorithm: self.options.algorithm,
             },
         };
-        let rows = || self.entries(term, x, Part::Support, y);
-        let mut solved = match (self.storage, self.options.precision) {
-            (Storage::Factored, Precision::F32) => self.factored::<f32>(&task, observer),
-            (Storage::Factored, Precision::F64) => self.factored::<f64>(&task, observer),
-            (Storage::Separable, Precision::F32) => self.separable::<f32>(&mut task, observer),
-            (Storage::Separable, Precision::F64) => self.separable::<f64>(&mut task, observer),
-            (Storage::Dense, Precision::F32) => {
-                self.exact(&task, Stored::<f32>::new(rows()), observer)
-            }
-            (Storage::Dense, Precision::F64) => {
-                self.exact(&task, Stored::<f64>::new(rows()), observer)
-            }
-            (Storage::Online, _) => match rough {
-                Some((rough, potential)) => self.polished(&task, rough, potential, observer),
-                None => self.exact(&task, Recomputed::new(rows()), observer),
-            },
-            (Storage::Nystrom, _) => self.nystrom(&task, observer),
-        }
-        .map_err(|error| self.in_user_rows(error, Part::Support, [x, y]))?;
+        let mut solved = work(&mut task, rough)
+            .map_err(|error| self.in_user_rows(error, Part::Support, [x, y]))?;
         if let Storage::Nystrom = self.storage {
             solved.outside = self.extended_nystrom(&task, &solved.outcome)?;
         }
         let (solution, scaling) = self.finish(&task, solved, begun);
         check_finite(&solution)?;
         Ok((solution, scaling))
+    }
+
+    /// With the kernel that there is.
+    fn solved(
+        &self,
+        task: &mut Task,
+        rough: Rough<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Solved> {
+        let rows = || self.entries(task.term, task.x, Part::Support, task.y);
+        match (self.storage, self.options.precision) {
+            (Storage::Factored, Precision::F32) => self.factored::<f32>(task, observer),
+            (Storage::Factored, Precision::F64) => self.factored::<f64>(task, observer),
+            (Storage::Separable, Precision::F32) => self.separable::<f32>(task, observer),
+            (Storage::Separable, Precision::F64) => self.separable::<f64>(task, observer),
+            (Storage::Dense, Precision::F32) => {
+                self.exact(task, Stored::<f32>::new(rows()), observer)
+            }
+            (Storage::Dense, Precision::F64) => {
+                self.exact(task, Stored::<f64>::new(rows()), observer)
+            }
+            (Storage::Online, _) => match rough {
+                Some((rough, potential)) => self.polished(task, rough, potential, observer),
+                None => self.exact(task, Recomputed::new(rows()), observer),
+            },
+            (Storage::Nystrom, _) => self.nystrom(task, observer),
+        }
     }
 
     /// The solution of the user's problem, out of that in the coordinates of the term, and its plan.
@@ -865,24 +880,39 @@ impl<'p> Problem<'p> {
 
     fn factored<T: Float>(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
         let side = |cloud| Stored::<T>::new(self.features(task.term, cloud, Part::Support));
+        let y = (!task.is_self()).then(|| side(task.y));
+        self.factored_on(task, (side(task.x), y), drop, observer)
+    }
+
+    /// On sides that there are, the second where there is a second cloud; afterwards they go to `keep`.
+    fn factored_on<'f, T: Float>(
+        &self,
+        task: &Task,
+        sides: (Stored<'f, T>, Option<Stored<'f, T>>),
+        keep: impl FnOnce((Stored<'f, T>, Option<Stored<'f, T>>)),
+        observer: &mut dyn Observer,
+    ) -> Result<Solved> {
         let goal = self.goal(task);
         let mut messages = Vec::new();
-        let (outcome, mut plan, builds): (Outcome, Box<dyn StoredPlan + '_>, _) = if task.is_self()
+        let (outcome, mut plan, builds): (Outcome, Box<dyn StoredPlan<'f, T> + 'f>, _) = match sides
         {
-            let mut kernel = FactoredSelf::new(side(task.x));
-            let outcome = task.solve_self(&mut kernel, goal, observer)?;
-            messages.push(kernel.message().to_vec());
-            let builds = SelfKernel::builds(&kernel);
-            (outcome, Box::new(kernel), builds)
-        } else {
-            let mut kernel = Factored::new(side(task.x), side(task.y));
-            let outcome = task.solve(&mut kernel, goal, observer)?;
-            if task.run.algorithm != Algorithm::Accelerated {
-                let (z, y) = kernel.messages();
-                messages = vec![y.to_vec(), z.to_vec()];
+            (side, None) => {
+                let mut kernel = FactoredSelf::new(side);
+                let outcome = task.solve_self(&mut kernel, goal, observer)?;
+                messages.push(kernel.message().to_vec());
+                let builds = SelfKernel::builds(&kernel);
+                (outcome, Box::new(kernel), builds)
             }
-            let builds = Kernel::builds(&kernel);
-            (outcome, Box::new(kernel), builds)
+            (x, Some(y)) => {
+                let mut kernel = Factored::new(x, y);
+                let outcome = task.solve(&mut kernel, goal, observer)?;
+                if task.run.algorithm != Algorithm::Accelerated {
+                    let (z, y) = kernel.messages();
+                    messages = vec![y.to_vec(), z.to_vec()];
+                }
+                let builds = Kernel::builds(&kernel);
+                (outcome, Box::new(kernel), builds)
+            }
         };
         // Of the plan of mass 1, as the potentials: those of both clouds, or the first.
         let excess = match (task.is_self(), &task.unbalanced) {
@@ -918,7 +948,7 @@ impl<'p> Problem<'p> {
         } else {
             (None, Pairs::default())
         };
-        drop(plan);
+        keep(plan.into_sides());
         let mut outside = self.extended(task, &outcome);
         let (mut outcome, mut shift) = (outcome, 0.0);
         if let (Some(found), true) = (&mut bounds, self.is_centred()) {
@@ -1364,6 +1394,9 @@ fn log_pass(source: &dyn LogRows) -> LogPass {
     LogPass::new(source, Partition::new(source.rows(), 64))
 }
 
+/// What solved the problem before with features, and the potential that it found.
+type Rough<'s> = Option<(&'s Problem<'s>, &'s [f64])>;
+
 /// One of the up to three solves of a problem.
 struct Task {
     term: Term,
@@ -1524,6 +1557,23 @@ impl Task {
     }
 }
 
+/// Whether the maps are defined at all points.
+fn check_maps(ground: &Ground<'_>, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<()> {
+    let Ground::Maps { maps, frame, .. } = ground else { return Ok(()) };
+    if let Some(frame) = frame {
+        // They need potentials too.
+        for outside in [mu.outside(), nu.outside()].into_iter().flatten() {
+            frame.check_extent(outside)?;
+        }
+    }
+    for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
+        maps[cloud as usize]
+            .check(measure.points())
+            .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
+    }
+    Ok(())
+}
+
 /// Whether relaxed marginals go with the clouds and the terms.
 fn check_rho(
     mu: &Measure<'_>,
@@ -1674,7 +1724,7 @@ fn furnish<'p>(
     let used = match pick {
         Pick::Exact => Used::Online,
         Pick::Random { draw, rank } => {
-            let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
+            let stage = stages[terms.list()[0] as usize].as_ref().expect("always solved");
             let weights = [mu, nu].map(|m| Some(m.support().weights));
             let mut map = stage.random(&Axes::new(stage, weights), draw, rank, options.seed);
             if terms == Terms::Cross && !matches!(options.method, Method::Auto) {
@@ -1692,7 +1742,7 @@ fn furnish<'p>(
             Used::Gaussian
         }
         Pick::Adaptive { rank } => {
-            let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
+            let stage = stages[terms.list()[0] as usize].as_ref().expect("always solved");
             let midpoints = if let Some(plans) = plans {
                 stage.midpoints_of(plans)
             } else {

@@ -139,13 +139,30 @@ impl<'s, 'o> Solver<'s, 'o> {
         'o: 'p,
     {
         let mut problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
-        let (mut solution, mut scaling) = self.cross(&mut problem, mu, nu, Start::Flat)?;
+        let first = self.cross(&mut problem, mu, nu, Start::Flat)?;
+        let (problem, solution, scaling) = self.improve(problem, Terms::Cross, first)?;
+        Ok(Plan::new(problem, scaling, solution))
+    }
+
+    pub(crate) fn options(&self) -> &'o Options<'o> {
+        self.options
+    }
+
+    /// Goes on with one term alone until it is as good as the options ask for, or nothing makes it better: the
+    /// solution, and the problem that it is of.
+    pub(crate) fn improve<'p>(
+        &mut self,
+        mut problem: Problem<'p>,
+        terms: Terms,
+        (mut solution, mut scaling): (Solution, Scaling),
+    ) -> Result<(Problem<'p>, Solution, Scaling)> {
+        let term = terms.list()[0];
         // The problem of the solution, if it is not the last one.
         let mut earlier = None;
         while let Some(next) = problem.improvement(&[&solution]) {
-            let improved = problem.improved(next, Terms::Cross, &[&solution])?;
+            let improved = problem.improved(next, terms, &[&solution])?;
             let start = Start::After(&problem, &solution.potential_x);
-            let (mut next, next_scaling) = self.solve(&improved, Term::Cross, start)?;
+            let (mut next, next_scaling) = self.solve(&improved, term, start)?;
             let before = std::mem::replace(&mut problem, improved);
             if next.width() <= solution.width() || next.polished.is_some() {
                 std::mem::swap(&mut next, &mut solution);
@@ -155,7 +172,7 @@ impl<'s, 'o> Solver<'s, 'o> {
             }
             solution.add_work_of(&next);
         }
-        Ok(Plan::new(earlier.unwrap_or(problem), scaling, solution))
+        Ok((earlier.unwrap_or(problem), solution, scaling))
     }
 
     /// The Sinkhorn divergence of two measures.
@@ -218,22 +235,35 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// The cross term: from the start that was given, by way of larger epsilons, or from the start that there is
     /// otherwise.
-    fn cross(
+    pub(crate) fn cross(
         &mut self,
         problem: &mut Problem<'_>,
         mu: &Measure<'_>,
         nu: &Measure<'_>,
         otherwise: Start<'_>,
     ) -> Result<(Solution, Scaling)> {
+        self.cross_by(problem, mu, nu, otherwise, |solver, problem, start| {
+            solver.solve(problem, Term::Cross, start)
+        })
+    }
+
+    /// The same with a `last` solve of the caller's.
+    pub(crate) fn cross_by(
+        &mut self,
+        problem: &mut Problem<'_>,
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+        otherwise: Start<'_>,
+        last: impl FnOnce(&mut Self, &Problem<'_>, Start<'_>) -> Result<(Solution, Scaling)>,
+    ) -> Result<(Solution, Scaling)> {
         if let Some(start) = self.start[0] {
-            return self.solve(problem, Term::Cross, Start::Potential(start));
+            return last(self, problem, Start::Potential(start));
         }
         let Some(earlier) = self.descend(problem, mu, nu) else {
-            return self.solve(problem, Term::Cross, otherwise);
+            return last(self, problem, otherwise);
         };
         problem.resume(problem.begun(), earlier.iterations);
-        let start = Start::Potential(&earlier.potential_x);
-        let (mut solution, scaling) = self.solve(problem, Term::Cross, start)?;
+        let (mut solution, scaling) = last(self, problem, Start::Potential(&earlier.potential_x))?;
         solution.add_work_of(&earlier);
         solution.stages += earlier.stages;
         problem.resume(problem.begun(), 0);
@@ -287,18 +317,21 @@ impl<'s, 'o> Solver<'s, 'o> {
         Ok(self.solve(problem, term, start)?.0)
     }
 
-    fn solve(
+    pub(crate) fn solve(
         &mut self,
         problem: &Problem<'_>,
         term: Term,
         start: Start<'_>,
     ) -> Result<(Solution, Scaling)> {
-        let mut silent = |_: &mut Progress<'_>| Next::Continue;
-        let observer: &mut dyn Observer = match &mut self.observer {
-            Some(observer) => &mut **observer,
-            None => &mut silent,
-        };
-        problem.solve(term, start, observer)
+        self.watched(|observer| problem.solve(term, start, observer))
+    }
+
+    /// With the observer that there is, or none.
+    pub(crate) fn watched<R>(&mut self, work: impl FnOnce(&mut dyn Observer) -> R) -> R {
+        match &mut self.observer {
+            Some(observer) => work(&mut **observer),
+            None => work(&mut |_: &mut Progress<'_>| Next::Continue),
+        }
     }
 }
 

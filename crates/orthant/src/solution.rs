@@ -92,6 +92,11 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// The interval with these ends.
+    pub fn new(low: f64, high: f64, kind: Certainty) -> Self {
+        Interval { low, high, kind }
+    }
+
     /// Distance of the ends.
     pub fn width(&self) -> f64 {
         self.high - self.low
@@ -129,6 +134,13 @@ impl Certainty {
             Certainty::Bound => "bound",
             Certainty::Sampled => "sampled",
         }
+    }
+
+    /// The one that a word stands for.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Certainty::Exact, Certainty::Bound, Certainty::Sampled]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
     }
 }
 
@@ -182,6 +194,23 @@ impl Used {
             Used::Online => "online",
             Used::Nystrom => "nystrom",
         }
+    }
+
+    /// The one that a word stands for.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Used::Gaussian,
+            Used::Lattice,
+            Used::ArcCosine,
+            Used::Linear,
+            Used::Map,
+            Used::Explicit,
+            Used::Dense,
+            Used::Online,
+            Used::Nystrom,
+        ]
+        .into_iter()
+        .find(|used| used.as_str() == name)
     }
 }
 

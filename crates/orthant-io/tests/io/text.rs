@@ -272,3 +272,27 @@ fn many_rows() {
     assert_eq!((cloud.len(), cloud.dim), (40_000, 2));
     assert!(f64s(&cloud).chunks(2).enumerate().all(|(i, p)| p == [i as f64, -(i as f64)]));
 }
+
+#[test]
+fn columns_of_text_come_along() {
+    let mut options = plain();
+    options.others = orthant_io::Others::These(vec!["kind".to_owned()]);
+    let text = "kind,x\n\" a, b\",1\nNA,2\nc,3\n7,\n";
+    let mut skipping = options.clone();
+    skipping.missing = orthant_io::Missing::Drop;
+    let cloud = get("a.csv", text, &skipping);
+    assert_eq!((f64s(&cloud), cloud.dim, cloud.dropped), (&[1.0, 3.0][..], 1, 2));
+    assert_eq!(cloud.others[0].cells, ["a, b", "c"]);
+    assert_eq!((cloud.others[0].name.as_deref(), cloud.others[0].position), (Some("kind"), 0));
+    // A label that is missing is missing.
+    assert!(error("a.csv", text, &options).contains(r#"row 2 (line 3), column "kind""#));
+    options.columns = Some(vec!["kind".to_owned()]);
+    assert!(error("a.csv", text, &options).contains(r#"column "kind" is selected twice"#));
+    options.columns = None;
+    options.others = orthant_io::Others::These(vec!["2".to_owned()]);
+    let cloud = get("a.csv", "1,u\n2,v\n", &options);
+    assert_eq!(
+        (f64s(&cloud), &cloud.others[0].cells[..]),
+        (&[1.0, 2.0][..], &["u".into(), "v".into()][..])
+    );
+}

@@ -71,7 +71,7 @@ impl<S: Side> Kernel for Factored<S> {
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
         self.x.set_potential(f);
-        self.x.message(f, &mut self.y_message);
+        self.x.first_message(f, &mut self.y_message);
         Ok(())
     }
 
@@ -305,20 +305,31 @@ pub(crate) trait Moments {
 }
 
 /// A plan of stored features.
-pub(crate) trait StoredPlan: Moments {
+pub(crate) trait StoredPlan<'f, T>: Moments {
     /// The points of the second cloud, given a feature.
     fn second(&mut self) -> &mut dyn Conditional;
+
+    /// Its sides.
+    fn into_sides(self: Box<Self>) -> (Stored<'f, T>, Option<Stored<'f, T>>);
 }
 
-impl<T: Float> StoredPlan for Factored<Stored<'_, T>> {
+impl<'f, T: Float> StoredPlan<'f, T> for Factored<Stored<'f, T>> {
     fn second(&mut self) -> &mut dyn Conditional {
         &mut self.y
     }
+
+    fn into_sides(self: Box<Self>) -> (Stored<'f, T>, Option<Stored<'f, T>>) {
+        (self.x, Some(self.y))
+    }
 }
 
-impl<T: Float> StoredPlan for FactoredSelf<Stored<'_, T>> {
+impl<'f, T: Float> StoredPlan<'f, T> for FactoredSelf<Stored<'f, T>> {
     fn second(&mut self) -> &mut dyn Conditional {
         &mut self.side
+    }
+
+    fn into_sides(self: Box<Self>) -> (Stored<'f, T>, Option<Stored<'f, T>>) {
+        (self.side, None)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) use recomputed::Recomputed;
 pub use rows::CostMatrix;
 pub(crate) use rows::{CostRows, FeatureCost};
 pub(crate) use separable::Separable;
-pub(crate) use stored::Stored;
+pub(crate) use stored::{Rest, Stored};
 pub(crate) use target::{Relaxed, Target};
 
 use std::time::Duration;
@@ -128,6 +128,12 @@ pub(crate) trait Side: Send {
 
     /// The message of the potential `f`, exactly.
     fn message(&mut self, f: &[f64], y: &mut [f64]);
+
+    /// The message of the potential `f`, which `u` has been set to, to start from. It need not be exact: as in
+    /// [`Side::update`], an entry that cannot be told from zero may be minus infinity.
+    fn first_message(&mut self, f: &[f64], y: &mut [f64]) {
+        self.message(f, y);
+    }
 
     /// Fills in, exactly, the entries of the message `y` that are minus infinity.
     fn complete(&mut self, y: &mut [f64]);

@@ -62,6 +62,15 @@ pub(crate) struct Stored<'a, T> {
     /// The constant of relaxed updates: see [`Step::level`].
     level: f64,
     builds: Builds,
+    /// Whether the features of an earlier solve are to be used as they are.
+    rested: bool,
+}
+
+/// What the features of a side are stored around. They are a function of it, whatever came before.
+#[derive(Debug, Clone)]
+pub(crate) struct Rest {
+    reference: Vec<f64>,
+    absent: Vec<bool>,
 }
 
 /// Chunks at most: enough to keep many cores busy.
@@ -91,8 +100,29 @@ impl<'a, T: Float> Stored<'a, T> {
             f: vec![0.0; rows],
             level: 0.0,
             builds: Builds::default(),
+            rested: false,
             source,
         }
+    }
+
+    /// What the features are stored around now.
+    pub(crate) fn rest(&self) -> Rest {
+        Rest { reference: self.reference.clone(), absent: self.absent.clone() }
+    }
+
+    /// Makes the side one that has its features, stored around `rest`, and no other past: whether they are there
+    /// already or not, what it does next is the same to the last bit.
+    pub(crate) fn return_to(&mut self, rest: &Rest) -> Result<()> {
+        self.builds = Builds::default();
+        if self.features.is_empty() || self.reference != rest.reference {
+            self.rebuild(&rest.reference[..self.source.rank()])?;
+        }
+        self.absent.copy_from_slice(&rest.absent);
+        self.factors.fill(f64::NEG_INFINITY);
+        self.logs = true;
+        self.level = 0.0;
+        self.rested = true;
+        Ok(())
     }
 
     /// Sets `w`; a feature that sends no message keeps its reference.
@@ -475,6 +505,14 @@ impl<T: Float> Side for Stored<'_, T> {
 
     fn message(&mut self, f: &[f64], y: &mut [f64]) {
         self.pass.column_sums(&*self.source, f, y);
+    }
+
+    fn first_message(&mut self, f: &[f64], y: &mut [f64]) {
+        if std::mem::take(&mut self.rested) {
+            y.copy_from_slice(&Conditional::message(self));
+        } else {
+            Side::message(self, f, y);
+        }
     }
 
     fn complete(&mut self, y: &mut [f64]) {
