@@ -21,6 +21,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         orthant rot x.npy y.npy --accuracy 1e-5   how much does it cost to move one to the other?\n  \
         orthant rot x.npy y.npy --eps 0.1 --json  the same for programs\n  \
         orthant map x.csv y.csv -o moved.csv      where does every point go?\n  \
+        orthant flow x.csv y.csv --picture f.png  one cloud becomes the other, step by step\n  \
         orthant report x.csv y.csv -o page.html   all of it on a page, with pictures\n  \
         orthant test before.csv after.csv         is the difference more than chance?\n  \
         orthant barycenter a.csv b.csv c.csv --output mean.csv   what lies between them?\n  \
@@ -47,7 +48,19 @@ pub(crate) enum Command {
     /// One page about two clouds for a browser: the clouds, the map, potentials, convergence, values
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
-    /// Barycentre of several clouds: weights on given points, as close as can be to all of them
+    /// Move one cloud to the other along the gradient of the divergence, step by step
+    #[command(
+        after_help = FLOW_EXAMPLES,
+        mut_arg("output", |a| a.help_heading(FLOW)
+            .help("Write the points at the end to a table, .csv, .tsv or .npy, with the other columns of the file")),
+        mut_arg("trace", |a| a.help("Write the steps to a file of JSON Lines")),
+        mut_arg("time_limit", |a| a.help("Stop after this time, all steps together: seconds, or with a unit (500ms, 30s, 5m, 2h)")),
+        mut_arg("certify", |a| a.hide(true)),
+        mut_arg("polish", |a| a.hide(true)),
+        mut_arg("landmarks", |a| a.hide(true))
+    )]
+    Flow(Flow),
+    /// Barycentre of several clouds: weights on given points, or points that are free, as close as can be to all of them
     #[command(
         after_help = BARYCENTER_EXAMPLES,
         mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance of the clouds; 1 for arccos and linear]")),
@@ -199,6 +212,9 @@ pub(crate) struct Compare {
     /// Write all pairs to a CSV file: first, second, divergence, low, high, converged
     #[arg(long, value_name = "FILE")]
     pub(crate) intervals: Option<PathBuf>,
+    /// Draw the matrix with its tree, and the clouds in the plane, to a file, .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
     /// Keep finished pairs in a file of JSON Lines, and go on from those that are there already
     #[arg(long, value_name = "FILE")]
     pub(crate) keep: Option<PathBuf>,
@@ -297,6 +313,65 @@ pub(crate) struct Pairs {
         help_heading = "Pairs"
     )]
     pub(crate) count: usize,
+}
+
+const FLOW: &str = "Flow";
+const STEPS: &str = "Steps";
+
+const FLOW_EXAMPLES: &str = "Examples:\n  \
+    orthant flow x.csv y.csv --output moved.csv           until the points hardly move\n  \
+    orthant flow x.csv y.csv --until 0.01 -o moved.npy    until the divergence is a hundredth\n  \
+    orthant flow x.csv y.csv --picture flow.png --path path.csv --steps 20 --every 1\n  \
+    orthant flow x.ply y.ply --step 0.1 --momentum 0 --frames frame.png   slowly, for a film\n\n\
+    A step of size 1 takes every point from the mean of its partners in its own cloud to that of its\n\
+    partners in the other. A step that would raise the divergence is not taken: momentum is dropped, then\n\
+    the step is halved. Points of weight zero stay. Snapshots are taken before the first step, every\n\
+    --every steps and at the end; clouds of more than two dimensions are drawn on principal axes. JSON\n\
+    as for divergence, of the points at the end, and flow{first (the divergence at the start), steps,\n\
+    gradients (with those of steps that were not taken), moved (root mean square distance from start to\n\
+    end), stop (reached: --until; still: the gradient is --still of the first; stalled: no step lowers\n\
+    the divergence, what is left is the tolerance and the accuracy; step_limit, time_limit,\n\
+    iteration_limit), done}. Exit code 3 also if --until was given and not reached.";
+
+/// What `flow` takes.
+#[derive(Debug, Args)]
+pub(crate) struct Flow {
+    #[command(flatten)]
+    pub(crate) solve: Solve,
+    #[command(flatten)]
+    pub(crate) moving: Moving,
+    /// Stop when the divergence is at most this part of the first one; not to get there is exit code 3
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, help_heading = STEPS)]
+    pub(crate) until: Option<f64>,
+    /// Write the snapshots to a table, .csv, .tsv or .npy: step, i, and the coordinates of point i
+    #[arg(long, value_name = "FILE", help_heading = FLOW)]
+    pub(crate) path: Option<PathBuf>,
+    /// Draw the clouds with the ways of some points, and the divergence, to a file, .svg or .png
+    #[arg(long, value_name = "FILE", help_heading = FLOW)]
+    pub(crate) picture: Option<PathBuf>,
+    /// Draw every snapshot to a file of its own: frame.png becomes frame-000.png, frame-001.png, ...
+    #[arg(long, value_name = "FILE", help_heading = FLOW)]
+    pub(crate) frames: Option<PathBuf>,
+    /// Steps between two snapshots [default: so many that there are ten to twenty, or all steps]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = FLOW)]
+    pub(crate) every: Option<u32>,
+}
+
+/// How points move.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Moving {
+    /// Number of steps, at most
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = STEPS)]
+    pub(crate) steps: usize,
+    /// Size of a step: 1 is all the way that the gradient of the squared Euclidean cost leads
+    #[arg(long, value_name = "S", default_value_t = 1.0, allow_negative_numbers = true, help_heading = STEPS)]
+    pub(crate) step: f64,
+    /// Part of the last step that is added to the next
+    #[arg(long, value_name = "B", default_value_t = 0.5, allow_negative_numbers = true, help_heading = STEPS)]
+    pub(crate) momentum: f64,
+    /// Stop when the gradient is at most this part of the first one
+    #[arg(long, value_name = "PART", default_value_t = 1e-3, allow_negative_numbers = true, help_heading = STEPS)]
+    pub(crate) still: f64,
 }
 
 const BARYCENTER: &str = "Barycentre";

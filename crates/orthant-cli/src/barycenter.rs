@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use orthant::{Barycenter as Found, Barycenters, Measure, Points, Values, mean_squared_distance};
-use orthant_io::{Cloud, Missing, ReadOptions};
+use orthant_io::Cloud;
 use serde::Serialize;
 
-use crate::args::{Barycenter, MissingName};
+use crate::args::Barycenter;
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input;
 use crate::output::{self, Seconds, count, number, rough};
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Barycenter) -> Result<ExitCode, Failure> {
     let read = begun.elapsed().as_secs_f64();
 
     let epsilon = solve.threads.run(|| {
-        Epsilon::or_from(solve, || {
+        Epsilon::or_from(solve, "all", || {
             let mut mean = 0.0;
             for (mu, a) in measures.iter().zip(&shares) {
                 for (nu, b) in measures.iter().zip(&shares) {
@@ -193,13 +193,8 @@ impl Files {
             ));
         }
         let options = |weights: Option<&String>| {
-            let mut options = ReadOptions::default();
-            options.columns.clone_from(&solve.columns);
+            let mut options = input::read_options(solve);
             options.weights = weights.cloned();
-            options.missing = match solve.missing {
-                MissingName::Error => Missing::Error,
-                MissingName::Drop => Missing::Drop,
-            };
             options
         };
         let clouds = names
@@ -254,8 +249,10 @@ impl Files {
 
     /// Calls a measure by its file.
     fn name(&self, error: orthant::Error) -> Failure {
-        let orthant::Error::InMeasure { measure, source } = error else { return error.into() };
-        let of_file = |error| Failure::from(error).of_file(input::name(&self.names[measure - 1]));
+        let orthant::Error::InClouds { clouds: [k, _], source } = error else {
+            return error.into();
+        };
+        let of_file = |error| Failure::from(error).of_file(input::name(&self.names[k]));
         match *source {
             orthant::Error::InCloud { cloud: orthant::Cloud::X, source } => of_file(*source),
             orthant::Error::InCloud { source, .. } => Failure::from(*source).of_file("the support"),

@@ -13,6 +13,7 @@ use orthant::{
     Comparer, Comparison, Interval, Measure, Merge, Next, Options, Pair, Sharing, embedding,
     leaves, linkage, mean_squared_distances,
 };
+use orthant_draw::{Panel, Picture};
 use orthant_io::{Missing, Others, ReadOptions, Values};
 use serde::Serialize;
 
@@ -38,13 +39,8 @@ pub(crate) fn run(arguments: &Compare) -> Result<ExitCode, Failure> {
     let read = begun.elapsed().as_secs_f64();
 
     let epsilon = solve.threads.run(|| {
-        Epsilon::or_from(solve, || match mean_squared_distances(&measures)? {
-            0.0 => Err(Failure::input(
-                "all points of all clouds coincide, so there is no scale to choose epsilon from; give --eps",
-            )),
-            mean => Ok(mean),
-        })
-        .map_err(|failure| clouds.named(failure))
+        Epsilon::or_from(solve, "all", || Ok(mean_squared_distances(&measures)?))
+            .map_err(|failure| clouds.named(failure))
     })?;
     let options = solve::options(solve, method, epsilon.value)?;
     let mut keep = match &arguments.keep {
@@ -68,7 +64,10 @@ pub(crate) fn run(arguments: &Compare) -> Result<ExitCode, Failure> {
         if let Some(path) = &arguments.intervals {
             write_intervals(path, &clouds.names, &comparison)?;
         }
-        // A picture of `result`, with `clouds.names`, would be drawn here.
+        if let (Some(path), Some(result)) = (&arguments.picture, &result) {
+            let matrix = comparison.matrix().unwrap_or_default();
+            output::write_picture(path, &result.picture(&clouds.names, &matrix)?)?;
+        }
     }
     let short = solve::is_automatic(solve) && !comparison.pairs.iter().all(|p| p.accurate);
     let answer = Answer { arguments, clouds: &clouds, epsilon: &epsilon, comparison: &comparison };
@@ -101,6 +100,15 @@ fn check(arguments: &Compare) -> Result<(), Failure> {
             )));
         }
     }
+    if let Some(path) = &arguments.picture {
+        output::check_picture(path, "--picture")?;
+    }
+    output::check_different(&[
+        ("--output", solve.output.as_deref()),
+        ("--intervals", arguments.intervals.as_deref()),
+        ("--picture", arguments.picture.as_deref()),
+        ("--keep", arguments.keep.as_deref()),
+    ])?;
     for (path, option) in [
         (&solve.output, "--output"),
         (&arguments.intervals, "--intervals"),
@@ -345,6 +353,21 @@ impl Arrangement {
         let order = leaves(&tree);
         let plane = embedding(&matrix, comparison.count)?;
         Ok(Some(Arrangement { tree, order, points: plane.points, share: plane.share }))
+    }
+
+    /// The matrix with its tree, and the clouds in the plane.
+    fn picture(&self, names: &[String], matrix: &[f64]) -> Result<Picture, Failure> {
+        let merges: Vec<[f64; 4]> = self
+            .tree
+            .iter()
+            .map(|m| [m.left as f64, m.right as f64, m.height, m.size as f64])
+            .collect();
+        let map = Panel::clustered(names, matrix, &merges, "divergence")?.title("All pairs");
+        let share = format!("{:.0} % of the squared distances", 100.0 * self.share);
+        let mut plane = Panel::new().title("The clouds in the plane").equal();
+        plane = plane.axes(format!("root of the divergence ({share})"), "");
+        plane.named(&self.points, names, 0)?;
+        Ok(Picture::grid("", 2, vec![map, plane])?)
     }
 }
 

@@ -95,6 +95,11 @@ pub(crate) fn name(spec: &str) -> &str {
     if spec == "-" { "standard input" } else { spec }
 }
 
+/// How pictures call a file: without its folders.
+pub(crate) fn short_name(spec: &str) -> &str {
+    name(spec).rsplit(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or(spec)
+}
+
 pub(crate) fn points<'a>(cloud: &'a Cloud, name: &str) -> Result<Points<'a>, Failure> {
     points_of(&cloud.values, cloud.dim, name)
 }

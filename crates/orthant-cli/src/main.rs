@@ -8,6 +8,7 @@ mod compare;
 mod data;
 mod demo;
 mod failure;
+mod flow;
 mod input;
 mod map;
 mod memory;
@@ -15,6 +16,7 @@ mod output;
 mod progress;
 mod report;
 mod solve;
+mod table;
 mod two_sample;
 mod view;
 
@@ -45,6 +47,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Divergence(arguments) => solve::divergence(&arguments),
         Command::Map(arguments) => map::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Flow(arguments) => flow::run(&arguments),
         Command::Barycenter(arguments) => barycenter::run(&arguments),
         Command::Test(arguments) => two_sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -1,7 +1,6 @@
 //! `orthant map`.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,6 +12,7 @@ use crate::failure::Failure;
 use crate::input::{self, Clouds};
 use crate::output::{self, Report, count, number};
 use crate::solve::{self, Answer, Channel, Row};
+use crate::table::{Owned, Table, title};
 
 pub(crate) fn run(arguments: &Map) -> Result<ExitCode, Failure> {
     let Map { solve, pairs: Pairs { pairs, .. }, partners, .. } = arguments;
@@ -80,20 +80,12 @@ fn check_outputs(arguments: &Map) -> Result<(), Failure> {
             "--json goes to standard output, where the moved points would be; give these a file with --output",
         ));
     }
-    let files = [
-        ("--output", output),
-        ("--trace", trace),
-        ("--partners", &arguments.partners),
-        ("--pairs", &arguments.pairs.pairs),
-    ];
-    for (k, (option, file)) in files.iter().enumerate().filter(|(_, (_, file))| file.is_some()) {
-        if let Some((other, _)) = files[..k].iter().find(|(_, earlier)| earlier == file) {
-            return Err(Failure::input(format!(
-                "{other} and {option} are the same file; give each a name of its own"
-            )));
-        }
-    }
-    Ok(())
+    output::check_different(&[
+        ("--output", output.as_deref()),
+        ("--trace", trace.as_deref()),
+        ("--partners", arguments.partners.as_deref()),
+        ("--pairs", arguments.pairs.pairs.as_deref()),
+    ])
 }
 
 /// New points, with all that stands beside them.
@@ -174,16 +166,6 @@ fn check_carried(arguments: &Map, clouds: &Clouds, format: TableFormat) -> Resul
         }
     }
     Ok(())
-}
-
-/// The name of a column.
-fn title(column: &Other) -> String {
-    column.name.clone().unwrap_or_else(|| unnamed(column.position))
-}
-
-/// How a column is called whose file does not say.
-fn unnamed(position: usize) -> String {
-    format!("c{}", position + 1)
 }
 
 /// Computes everything, then writes everything.
@@ -272,78 +254,4 @@ fn write_partners(path: &Path, partners: &[Vec<(usize, f64)>]) -> Result<(), Fai
         },
     ];
     output::write_table(path, format, &columns, true)
-}
-
-/// Cells of a column that was computed.
-enum Owned {
-    Numbers(Vec<f64>),
-    Text(Vec<String>),
-}
-
-/// The moved points, and what stands beside them.
-struct Table<'a> {
-    /// The columns of the file, in its order.
-    file: Vec<Series<'a>>,
-    added: Vec<(String, Owned)>,
-    named: bool,
-}
-
-impl<'a> Table<'a> {
-    fn new(cloud: &'a orthant_io::Cloud, moved: &[f64], format: TableFormat) -> Self {
-        let dim = cloud.dim;
-        let mut columns: Vec<(usize, Series<'a>)> = (0..dim)
-            .map(|c| {
-                let position = cloud.positions[c];
-                let name = match &cloud.columns {
-                    Some(names) if !names[c].is_empty() => names[c].clone(),
-                    _ => unnamed(position),
-                };
-                let cells = Cells::Numbers(moved.iter().skip(c).step_by(dim).copied().collect());
-                (position, Series { name, cells })
-            })
-            .collect();
-        // Arrays have coordinates in their order, and nothing beside them.
-        if format != TableFormat::Npy {
-            columns.extend(cloud.others.iter().map(|other| {
-                let cells = Cells::Text(&other.cells);
-                (other.position, Series { name: title(other), cells })
-            }));
-            columns.sort_by_key(|(position, _)| *position);
-        }
-        let file = columns.into_iter().map(|(_, series)| series).collect();
-        Table { file, added: Vec::new(), named: cloud.columns.is_some() }
-    }
-
-    /// Adds a column, under another name if there is one of this name; returns the name.
-    fn add(&mut self, name: &str, cells: Owned) -> String {
-        let mut name = name.to_owned();
-        let taken = |table: &Self, name: &str| {
-            table.file.iter().any(|s| s.name == name)
-                || table.added.iter().any(|(other, _)| other == name)
-        };
-        while taken(self, &name) {
-            name += "_carried";
-        }
-        self.added.push((name.clone(), cells));
-        name
-    }
-
-    /// To a file, or to standard output.
-    fn write(self, path: Option<&Path>, format: TableFormat) -> Result<(), Failure> {
-        let header = self.named || !self.added.is_empty();
-        let mut columns = self.file;
-        for (name, cells) in &self.added {
-            let cells = match cells {
-                Owned::Numbers(numbers) => Cells::Numbers(numbers.clone()),
-                Owned::Text(text) => Cells::Text(text),
-            };
-            columns.push(Series { name: name.clone(), cells });
-        }
-        match path {
-            Some(path) => output::write_table(path, format, &columns, header),
-            None => output::to_stdout(|out: &mut dyn Write| {
-                orthant_io::write_table_to(out, format, &columns, header)
-            }),
-        }
-    }
 }

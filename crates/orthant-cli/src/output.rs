@@ -5,6 +5,7 @@ use std::path::Path;
 
 use comfy_table::{Table, presets};
 use orthant::{Divergence, Interval, Measure, Solution, Stop, Used};
+use orthant_draw::Picture;
 use orthant_io::{Cells, Series, TableFormat};
 use serde::Serialize;
 
@@ -45,8 +46,24 @@ pub(crate) struct Report {
     pub(crate) marginal_gap_x: f64,
     pub(crate) marginal_gap_y: f64,
     pub(crate) seconds: Seconds,
+    /// How points moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) flow: Option<Moves>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) terms: Option<Box<Terms>>,
+}
+
+/// How points moved.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Moves {
+    pub(crate) first: f64,
+    pub(crate) steps: usize,
+    pub(crate) gradients: usize,
+    /// In the root mean square.
+    pub(crate) moved: f64,
+    pub(crate) stop: &'static str,
+    /// Whether it ended as it should.
+    pub(crate) done: bool,
 }
 
 /// An interval, and what it comes from.
@@ -147,6 +164,7 @@ impl Report {
             marginal_gap_x: s.marginal_gap_x,
             marginal_gap_y: s.marginal_gap_y,
             seconds: Seconds { read: 0.0, features, solve, total: features + solve },
+            flow: None,
             terms: None,
         }
     }
@@ -207,6 +225,7 @@ impl Report {
             n,
             m,
             dim,
+            flow: None,
             terms: Some(Box::new(Terms { cross, self_x, self_y })),
         }
     }
@@ -284,6 +303,23 @@ pub(crate) fn to_stdout(
     }
 }
 
+/// Checks, before any work, that a picture can be written.
+pub(crate) fn check_picture(path: &Path, option: &str) -> Result<(), Failure> {
+    let known = path
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("svg") || e.eq_ignore_ascii_case("png"));
+    if !known {
+        return Err(orthant_draw::Error::Format(path.display().to_string()).into());
+    }
+    check_writable(path, option)
+}
+
+pub(crate) fn write_picture(path: &Path, picture: &Picture) -> Result<(), Failure> {
+    let bytes = picture.encode(path)?;
+    orthant_io::write_atomic(path, |out| out.write_all(&bytes))
+        .map_err(|error| Failure::Other(error.into()))
+}
+
 /// Writes potentials as CSV: a row a point of either cloud. With the self terms of a divergence,
 /// theirs too.
 pub(crate) fn write_potentials(
@@ -356,6 +392,18 @@ pub(crate) fn check_table(path: &Path, option: &str) -> Result<TableFormat, Fail
     let format = TableFormat::of(path)?;
     check_writable(path, option)?;
     Ok(format)
+}
+
+/// Checks that nothing is written over something else.
+pub(crate) fn check_different(files: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    for (k, (option, file)) in files.iter().enumerate().filter(|(_, (_, file))| file.is_some()) {
+        if let Some((other, _)) = files[..k].iter().find(|(_, earlier)| earlier == file) {
+            return Err(Failure::input(format!(
+                "{other} and {option} are the same file; give each a name of its own"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Checks, before any work, that a file can be written to.

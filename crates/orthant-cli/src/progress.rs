@@ -8,15 +8,28 @@ use orthant::{Next, Observer, Progress, Term};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::output::rough;
 
 /// Shows iterations and the marginal error on standard error, if that is a terminal.
 pub(crate) struct Bar {
     line: ProgressBar,
+    /// Whether it shows steps, and not iterations.
+    stepwise: bool,
     tolerance: f64,
     first: Option<f64>,
     drawn: Instant,
     /// The iterations so far, if they are to be kept.
     trace: Option<Vec<Step>>,
+}
+
+/// The same line, for a work of several steps.
+pub(crate) struct StepBar(ProgressBar);
+
+impl StepBar {
+    pub(crate) fn show(&self, step: &orthant::Step<'_>, what: &str) {
+        self.0.set_position(step.number as u64);
+        self.0.set_message(format!("step {}: {what} {}", step.number, rough(step.value, 2)));
+    }
 }
 
 /// A line of a trace.
@@ -44,6 +57,7 @@ impl Bar {
         bar.set_style(style);
         Bar {
             line: bar,
+            stepwise: false,
             tolerance,
             first: None,
             drawn: Instant::now(),
@@ -54,6 +68,14 @@ impl Bar {
     /// Keeps the iterations from now on.
     pub(crate) fn keep_steps(&mut self) {
         self.trace.get_or_insert_default();
+    }
+
+    /// Shows how many of some steps are done, from now on.
+    pub(crate) fn steps(&mut self, steps: usize) -> StepBar {
+        self.stepwise = true;
+        self.line.set_length(steps as u64);
+        self.line.enable_steady_tick(Duration::from_millis(200));
+        StepBar(self.line.clone())
     }
 
     /// The marginal errors of the iterations that were kept.
@@ -104,7 +126,8 @@ impl Observer for Bar {
         }
         let error = progress.marginal_error.max(f64::MIN_POSITIVE);
         let first = *self.first.get_or_insert(error);
-        if self.drawn.elapsed() > Duration::from_millis(100) && !self.line.is_hidden() {
+        let due = !self.stepwise && self.drawn.elapsed() > Duration::from_millis(100);
+        if due && !self.line.is_hidden() {
             self.drawn = Instant::now();
             let term = match progress.term {
                 Term::Cross => "W(x, y)",

@@ -26,7 +26,8 @@ pub(crate) fn run(arguments: &args::Report) -> Result<ExitCode, Failure> {
         bar.keep_steps();
         let plan = Solver::new(options).observer(bar).plan(mu, nu)?;
         let names = [&solve.x, &solve.y].map(|file| input::name(file));
-        let pictures = Pictures { plan: &plan, measures, names, clouds };
+        let short = [&solve.x, &solve.y].map(|file| input::short_name(file));
+        let pictures = Pictures { plan: &plan, measures, names: short, clouds };
         let drawn = [pictures.map()?, pictures.potentials()?, convergence(bar, solve.tol)?];
         let solution = plan.into_solution();
         // The cross term is there already.

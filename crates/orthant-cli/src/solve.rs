@@ -173,7 +173,9 @@ pub(crate) fn command_with(
         // Nobody need read it.
         Channel::Error => drop(print(&mut io::stderr().lock())),
     }
-    let done = answer.report.converged && !answer.falls_short(arguments);
+    let report = &answer.report;
+    let moved = report.flow.as_ref().is_none_or(|flow| flow.done);
+    let done = report.converged && moved && !answer.falls_short(arguments);
     Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
 
@@ -185,12 +187,13 @@ pub(crate) struct Epsilon {
 
 impl Epsilon {
     fn choose(arguments: &Solve, [mu, nu]: &[Measure<'_>; 2]) -> Result<Self, Failure> {
-        Epsilon::or_from(arguments, || Ok(mean_squared_distance(mu, nu)?))
+        Epsilon::or_from(arguments, "both", || Ok(mean_squared_distance(mu, nu)?))
     }
 
-    /// What is given, or a part of a mean squared distance.
+    /// What is given, or a part of a mean squared distance of `clouds`.
     pub(crate) fn or_from(
         arguments: &Solve,
+        clouds: &str,
         mean: impl FnOnce() -> Result<f64, Failure>,
     ) -> Result<Self, Failure> {
         if let Some(value) = arguments.eps {
@@ -203,9 +206,9 @@ impl Epsilon {
         }
         let mean = mean()?;
         if mean == 0.0 {
-            return Err(Failure::input(
-                "all points of both clouds coincide, so there is no scale to choose epsilon from; give --eps",
-            ));
+            return Err(Failure::input(format!(
+                "all points of {clouds} clouds coincide, so there is no scale to choose epsilon from; give --eps"
+            )));
         }
         let origin = format!("{DEFAULT_EPSILON} x the mean squared distance, {}", number(mean));
         Ok(Epsilon { value: DEFAULT_EPSILON * mean, origin: Some(origin) })
@@ -406,6 +409,9 @@ fn text(
     rows.push(time_row(report.seconds));
     let tail = if !report.converged {
         "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
+    } else if report.flow.as_ref().is_some_and(|flow| !flow.done) {
+        "\n\nThe flow did not get where it should: raise --steps or --time-limit, lower --still, or use a smaller \
+         --tol and --accuracy."
     } else if answer.falls_short(arguments) {
         "\n\nThe accuracy was not reached: raise --memory, --max-rank or --time-limit, use a smaller --tol or a \
          larger --accuracy."

@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
 
     let epsilon = solve.threads.run(|| {
         // The clouds must not be told apart here.
-        Epsilon::or_from(solve, || Ok(TwoSampleTest::mean_squared_distance(&mu, &nu)?))
+        Epsilon::or_from(solve, "both", || Ok(TwoSampleTest::mean_squared_distance(&mu, &nu)?))
     })?;
     let mut rough = solve.clone();
     rough.accuracy = solve.accuracy.or(Some(DEFAULT_ACCURACY));

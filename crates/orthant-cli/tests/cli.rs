@@ -1541,6 +1541,20 @@ fn a_comparison_goes_on_where_it_was_stopped() {
 }
 
 #[test]
+fn compare_draws_what_it_found() {
+    let bench = three();
+    for (name, start) in [("c.svg", &b"<"[..]), ("c.png", b"\x89PNG")] {
+        let command = format!("compare x.csv y.csv z.csv --eps 0.1 --picture {name}");
+        assert!(bench.orthant(&command).status.success());
+        assert!(std::fs::read(bench.path(name)).unwrap().starts_with(start));
+    }
+    let svg = std::fs::read_to_string(bench.path("c.svg")).unwrap();
+    assert!(svg.contains("All pairs") && svg.contains("The clouds in the plane"));
+    let message = bench.fails("compare x.csv y.csv --picture c.pdf", 2);
+    assert!(message.contains("c.pdf: pictures are .svg or .png"), "{message}");
+}
+
+#[test]
 fn compare_says_what_is_wrong() {
     let bench = three();
     bench.write("line.csv", "1\n2\n");

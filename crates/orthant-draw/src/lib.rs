@@ -89,6 +89,8 @@ pub struct Panel {
     titles: Titles,
     log: [bool; 2],
     equal: bool,
+    /// From where to where the axes go.
+    limits: Option<[[f64; 2]; 2]>,
     size: [f64; 2],
     /// Letters of the longest name in the legend.
     longest: usize,
@@ -111,7 +113,15 @@ impl Panel {
     /// Empty axes.
     pub fn new() -> Self {
         let (plots, titles) = (Vec::new(), Titles::default());
-        Panel { plots, titles, log: [false; 2], equal: false, size: [560.0, 420.0], longest: 0 }
+        Panel {
+            plots,
+            titles,
+            log: [false; 2],
+            equal: false,
+            limits: None,
+            size: [560.0, 420.0],
+            longest: 0,
+        }
     }
 
     /// What it shows.
@@ -139,6 +149,20 @@ impl Panel {
     #[must_use]
     pub fn equal(mut self) -> Self {
         self.equal = true;
+        self
+    }
+
+    /// Axes that show all of these points, and do not change with what is drawn: for the frames of a film.
+    #[must_use]
+    pub fn showing(mut self, points: &[[f64; 2]]) -> Self {
+        let range = |axis: usize| {
+            let all = points.iter().map(|p| p[axis]);
+            let (low, high) =
+                all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+            let margin = if high > low { 0.03 * (high - low) } else { 0.5 };
+            [low - margin, high + margin]
+        };
+        self.limits = (!points.is_empty()).then(|| [range(0), range(1)]);
         self
     }
 
@@ -218,6 +242,23 @@ impl Panel {
         self.line_with(name, points, colour, LinePlot::with_dashed)
     }
 
+    /// Thin lines, each along points in order; [`MOST_ARROWS`] of them.
+    pub fn paths(&mut self, name: &str, paths: &[Vec<[f64; 2]>]) -> Result<()> {
+        if paths.is_empty() {
+            return Err(Error::Empty);
+        }
+        for (k, i) in thinned(paths.len(), MOST_ARROWS).into_iter().enumerate() {
+            self.on_axes(name, &paths[i])?;
+            let plot = LinePlot::new()
+                .with_data(paths[i].iter().map(|p| (p[0], p[1])))
+                .with_color("#999999")
+                .with_stroke_width(0.7);
+            let plot = if k == 0 { plot.with_legend(self.name(name)) } else { plot };
+            self.plots.push(plot.into());
+        }
+        Ok(())
+    }
+
     /// A line with a band around it, from the lowest to the highest.
     pub fn banded(
         &mut self,
@@ -277,9 +318,14 @@ impl Panel {
         Ok(())
     }
 
-    /// A name for the legend.
+    /// A name for the legend: of a long one the end, where files differ.
     fn name(&mut self, name: impl Into<String>) -> String {
-        let name = name.into();
+        let mut name = name.into();
+        let letters = name.chars().count();
+        if letters > MOST_LETTERS {
+            name =
+                format!("...{}", name.chars().skip(letters - MOST_LETTERS + 3).collect::<String>());
+        }
         self.longest = self.longest.max(name.chars().count());
         name
     }
@@ -359,6 +405,10 @@ impl Panel {
         if self.log[1] {
             layout = layout.with_log_y();
         }
+        if let Some([[left, right], [low, high]]) = self.limits {
+            layout = layout.with_x_axis_min(left).with_x_axis_max(right);
+            layout = layout.with_y_axis_min(low).with_y_axis_max(high);
+        }
         if self.equal { layout.with_equal_aspect() } else { layout }
     }
 }
@@ -366,6 +416,9 @@ impl Panel {
 /// Pixels of a letter of the legend, and of what is beside a name.
 const LETTER: f64 = 7.5;
 const MARK: f64 = 45.0;
+
+/// Letters of a name in the legend, at most.
+const MOST_LETTERS: usize = 60;
 
 /// Matrices of more rows have no numbers in their cells.
 const MOST_VALUES: usize = 12;
@@ -422,8 +475,9 @@ impl Picture {
         let columns = columns.clamp(1, panels.len());
         let layouts = panels.iter().map(Panel::layout).collect();
         let plots = panels.into_iter().map(|panel| panel.plots).collect::<Vec<_>>();
-        let figure = Figure::new(plots.len().div_ceil(columns), columns)
-            .with_title(title)
+        let figure = Figure::new(plots.len().div_ceil(columns), columns);
+        let figure = if title.is_empty() { figure } else { figure.with_title(title) };
+        let figure = figure
             .with_cell_size(width, height)
             .with_plots(plots)
             .with_layouts(layouts)

@@ -184,7 +184,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             _ => Problem::new(mu, nu, options, terms),
         };
         let of =
-            |k: usize| move |error| Error::InMeasure { measure: k + 1, source: Box::new(error) };
+            |k: usize| move |error| Error::InClouds { clouds: [k; 2], source: Box::new(error) };
         let kept: Vec<usize> = (0..measures.len()).filter(|&k| shares[k] > 0.0).collect();
         let problems = kept
             .iter()
@@ -277,7 +277,7 @@ impl std::fmt::Debug for Barycenters<'_, '_> {
 }
 
 /// The weights, of sum 1.
-fn shares(measures: &[Measure<'_>], weights: &[f64]) -> Result<Vec<f64>> {
+pub(crate) fn shares(measures: &[Measure<'_>], weights: &[f64]) -> Result<Vec<f64>> {
     if measures.is_empty() || weights.len() != measures.len() {
         return Err(Error::ShareCount { weights: weights.len(), measures: measures.len() });
     }
@@ -318,7 +318,7 @@ fn check(
     for (k, measure) in measures.iter().enumerate() {
         if is_of_points(&options.method) && measure.dim() != support.dim() {
             let source = Error::Dimensions { x: measure.dim(), y: support.dim() };
-            return Err(Error::InMeasure { measure: k + 1, source: Box::new(source) });
+            return Err(Error::InClouds { clouds: [k; 2], source: Box::new(source) });
         }
     }
     Ok(())
@@ -511,7 +511,7 @@ impl<'k> Leg<'k> {
 
     fn name(&self, error: Error) -> Error {
         let source = Box::new(self.problem.in_cross(error, self.cells));
-        Error::InMeasure { measure: self.measure + 1, source }
+        Error::InClouds { clouds: [self.measure; 2], source }
     }
 }
 

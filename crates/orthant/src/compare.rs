@@ -236,11 +236,7 @@ impl<'s, 'o> Comparer<'s, 'o> {
         self.check_options()?;
         let mut pairs = std::mem::take(&mut self.finished);
         check_finished(&mut pairs, count)?;
-        let all = if needs_pool(&self.options.method) { Some(together(measures)?) } else { None };
-        let pool = match &all {
-            Some(all) => Pool::new(all, self.options)?,
-            None => None,
-        };
+        let pool = common_pool(&measures.iter().collect::<Vec<_>>(), self.options)?;
         let places;
         let (way, sharing) = match &pool {
             None if is_of_pair(&self.options.method) => (None, Sharing::Nothing),
@@ -334,7 +330,7 @@ fn features_of<'m>(method: &'m Method<'_>) -> Option<&'m Features<'m>> {
 }
 
 /// Whether the kernel depends on which two clouds meet.
-fn is_of_pair(method: &Method<'_>) -> bool {
+pub(crate) fn is_of_pair(method: &Method<'_>) -> bool {
     let adaptive = matches!(features_of(method), Some(Features::Gaussian(Anchors::Adaptive)));
     adaptive || matches!(method, Method::Nystrom(_))
 }
@@ -345,8 +341,16 @@ fn needs_pool(method: &Method<'_>) -> bool {
     features_of(method).is_some() && !lattice && !is_of_pair(method)
 }
 
+/// One map for all clouds, if theirs may be one.
+pub(crate) fn common_pool(
+    measures: &[&Measure<'_>],
+    options: &Options<'_>,
+) -> Result<Option<Pool>> {
+    if needs_pool(&options.method) { Pool::new(&together(measures)?, options) } else { Ok(None) }
+}
+
 /// All clouds as one, each with the same mass.
-fn together(measures: &[Measure<'_>]) -> Result<Measure<'static>> {
+fn together(measures: &[&Measure<'_>]) -> Result<Measure<'static>> {
     let share = 1.0 / measures.len() as f64;
     let (mut values, mut weights) = (Vec::new(), Vec::new());
     for measure in measures {
@@ -455,7 +459,7 @@ struct Turns<'f> {
 }
 
 /// Whether a limit that has nothing to do with the pair, or an observer, ended a solve.
-fn is_interrupted(solution: &Solution) -> bool {
+pub(crate) fn is_interrupted(solution: &Solution) -> bool {
     matches!(solution.stop, Stop::TimeLimit | Stop::Requested)
 }
 
@@ -470,7 +474,7 @@ impl Turns<'_> {
         let [mu, nu] = clouds.map(|k| &self.measures[k]);
         for k in clouds {
             if self.way.is_some() && self.selves[k].is_none() {
-                let Some(options) = self.within(options) else { return Ok(None) };
+                let Some(options) = options.since(self.begun) else { return Ok(None) };
                 let own = self.own(k, &mut solver(&options, observer));
                 let own = in_clouds([k; 2], own)?;
                 if is_interrupted(&own) {
@@ -479,7 +483,7 @@ impl Turns<'_> {
                 self.selves[k] = Some(own);
             }
         }
-        let Some(options) = self.within(options) else { return Ok(None) };
+        let Some(options) = options.since(self.begun) else { return Ok(None) };
         let mut solver = solver(&options, observer);
         let found = match &mut self.way {
             None => solver.divergence(mu, nu),
@@ -491,15 +495,6 @@ impl Turns<'_> {
         let divergence = in_clouds(clouds, found)?;
         let interrupted = divergence.terms().into_iter().any(is_interrupted);
         Ok(if interrupted { None } else { Some(divergence) })
-    }
-
-    /// The options with the time that is left, if some is.
-    fn within<'o>(&self, options: &Options<'o>) -> Option<Options<'o>> {
-        let mut options = options.clone();
-        if let Some(limit) = &mut options.time_limit {
-            *limit = limit.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero())?;
-        }
-        Some(options)
     }
 
     /// A cloud with itself.
@@ -521,7 +516,7 @@ impl Turns<'_> {
 }
 
 /// A solver, watched by the observer that there is.
-fn solver<'s, 'o>(
+pub(crate) fn solver<'s, 'o>(
     options: &'o Options<'o>,
     observer: &'s mut Option<&mut dyn Observer>,
 ) -> Solver<'s, 'o> {

@@ -302,13 +302,13 @@ pub enum Error {
         source: Box<Error>,
     },
 
-    /// Something that is wrong with one of several measures.
-    #[error("measure {measure}: {source}")]
-    InMeasure {
-        /// Which, from 1.
-        measure: usize,
-        /// What.
-        source: Box<Error>,
+    /// A limit that leaves no time for the first gradient.
+    #[error(
+        "there is no gradient to move points along: {reason} before the first one; raise the limit"
+    )]
+    NoGradient {
+        /// What came in between.
+        reason: &'static str,
     },
 
     /// As many weights as measures are needed.

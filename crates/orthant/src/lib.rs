@@ -81,6 +81,7 @@ mod barycenter;
 pub mod bench;
 mod certificate;
 mod compare;
+mod descent;
 pub mod design;
 mod error;
 pub mod features;
@@ -111,6 +112,7 @@ pub use compare::{
     Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
     mean_squared_distances,
 };
+pub use descent::{Descent, Flow, FreeBarycenter, Rest, Step, flow};
 pub use error::{Cloud, Error, Result, Shape};
 pub use gradient::{Gradient, LowRank};
 pub use kernel::CostMatrix;

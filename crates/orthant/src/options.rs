@@ -1,7 +1,7 @@
 //! What to compute and how: checked once, then immutable.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::anneal;
 use crate::design::Draw;
@@ -268,6 +268,15 @@ impl<'a> Options<'a> {
             max_iterations: self.max_iterations - 1,
             ..*self
         }
+    }
+
+    /// The same with the time that is left since some beginning, if some is.
+    pub(crate) fn since(&self, begun: Instant) -> Option<Self> {
+        let mut options = self.clone();
+        if let Some(limit) = &mut options.time_limit {
+            *limit = limit.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())?;
+        }
+        Some(options)
     }
 
     /// The strength of the regularisation.

@@ -7,9 +7,8 @@ mod polish;
 mod pool;
 mod shared;
 
-pub(crate) use pool::{Places, Pool, Shelf};
-
 pub(crate) use maps::At;
+pub(crate) use pool::{Places, Pool, Shelf};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

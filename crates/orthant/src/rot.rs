@@ -123,8 +123,13 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// Starts all three terms from those of an earlier divergence.
     #[must_use]
-    pub fn warm_start_divergence(mut self, earlier: &'s Divergence) -> Self {
-        self.start = earlier.terms().map(|t| Some(&t.potential_x[..]));
+    pub fn warm_start_divergence(self, earlier: &'s Divergence) -> Self {
+        self.warm_start_terms(earlier.terms())
+    }
+
+    /// The same, the terms one by one.
+    pub(crate) fn warm_start_terms(mut self, terms: [&'s Solution; 3]) -> Self {
+        self.start = terms.map(|t| Some(&t.potential_x[..]));
         self
     }
 

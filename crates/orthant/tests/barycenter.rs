@@ -575,11 +575,11 @@ fn bad_input_is_an_error_that_says_so() {
     let method = Method::Dense(Cost::Matrix(matrix));
     assert!(matches!(fails_with(with().method(method.clone()), true), Error::NoSelfTerms { .. }));
     let error = fails_with(with().method(method), false);
-    assert!(matches!(error, Error::InMeasure { measure: 1, .. }), "{error}");
+    assert!(matches!(error, Error::InClouds { clouds: [0, 0], .. }), "{error}");
     let error = fails_with(with().method(Method::dense()).max_memory(100), false);
     assert!(matches!(error, Error::Memory { .. }), "{error}");
     let error = fails_with(with().method(Method::Factored(Features::Linear)), false);
-    assert!(matches!(error, Error::InCloud { .. } | Error::InMeasure { .. }), "{error}");
+    assert!(matches!(error, Error::InCloud { .. } | Error::InClouds { .. }), "{error}");
 }
 
 #[test]
