@@ -67,11 +67,15 @@ pub(crate) enum Command {
         mut_arg("weights", |a| a.value_name("LIST").help_heading(BARYCENTER)
             .help("Weights of the clouds, one for each, as in 0.2,0.3,0.5 [default: equal]")),
         mut_arg("output", |a| a.help_heading(BARYCENTER)
-            .help("Write the points of the support and their weights to a CSV file")),
+            .help("Write the points and their weights to a CSV file")),
         mut_arg("trace", |a| a.help("Write the iterations to a file of JSON Lines")),
-        mut_arg("tol", |a| a.help("Stop when the L1 error of the marginals is below this [default: 1e-6, with --debiased 1e-3]")
+        mut_arg("tol", |a| a.help("Stop when the L1 error of the marginals is below this [default: 1e-6, with --debiased on given points 1e-3]")
             .hide_default_value(true)
-            .default_value_if("debiased", clap::builder::ArgPredicate::IsPresent, "1e-3")),
+            .default_value_ifs([
+                ("free", clap::builder::ArgPredicate::IsPresent, "1e-6"),
+                ("start", clap::builder::ArgPredicate::IsPresent, "1e-6"),
+                ("debiased", clap::builder::ArgPredicate::IsPresent, "1e-3"),
+            ])),
         mut_arg("certify", |a| a.hide(true)),
         mut_arg("polish", |a| a.hide(true)),
         mut_arg("solver", |a| a.hide(true)),
@@ -380,13 +384,17 @@ const BARYCENTER_EXAMPLES: &str = "Examples:\n  \
     orthant barycenter a.csv b.csv c.csv --output mean.csv     on all points of the clouds\n  \
     orthant barycenter a.csv b.csv --weights 0.2,0.8 --eps 0.01 --support grid.csv --output mean.csv\n  \
     orthant barycenter a.csv b.csv --weights-column count --debiased --output mean.csv\n  \
-    orthant barycenter a.csv b.csv c.csv --method linear --softmax 1000 --output mean.csv\n\n\
+    orthant barycenter a.csv b.csv c.csv --method linear --softmax 1000 --output mean.csv\n  \
+    orthant barycenter a.csv b.csv --free 1000 --debiased --output mean.csv   1000 points that move\n\n\
     The barycentre p has the smallest sum of l W(a,p) over the clouds a, with weights l; with --debiased\n\
     the smallest sum of l S(a,p), which does not blur. It lives on the points of --support, or on all\n\
-    points of the clouds, each once: clouds with the same points are histograms on them. JSON: value\n\
-    (that sum), debiased, weights (of the clouds), distances (W or S of each cloud), epsilon, points (of\n\
-    each cloud), support (number of its points), dim, method, rank, reason, converged, stop, iterations,\n\
-    marginal_error, seconds{read,features,solve,total}.";
+    points of the clouds, each once: clouds with the same points are histograms on them. With --free or\n\
+    --start its points move instead, down the gradient of that sum (see flow), and keep their weights.\n\
+    JSON: value (that sum), debiased, weights (of the clouds), distances (W or S of each cloud), epsilon,\n\
+    points (of each cloud), support (number of its points), dim, method, rank, reason, converged, stop,\n\
+    iterations, marginal_error, free (null, or how the points moved: first, steps, gradients, moved, stop,\n\
+    done as for flow; iterations and marginal_error are then those of the last solve with the first\n\
+    cloud), seconds{read,features,solve,total}.";
 
 const TEST_EXAMPLES: &str = "Examples:\n  \
     orthant test x.csv y.csv                           999 permutations\n  \
@@ -410,7 +418,15 @@ pub(crate) struct Barycenter {
     /// Points that the barycentre may have [default: all points of the clouds, each once]
     #[arg(long, value_name = "FILE", help_heading = BARYCENTER)]
     pub(crate) support: Option<String>,
-    /// The barycentre of the divergence, which is not blurred
+    /// Move N points freely, of equal weights, drawn from the clouds, and do not only weigh given ones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = BARYCENTER)]
+    pub(crate) free: Option<u32>,
+    /// Move the points of this file freely, with their weights if there is --weights-column
+    #[arg(long, value_name = "FILE", conflicts_with = "free", help_heading = BARYCENTER)]
+    pub(crate) start: Option<String>,
+    #[command(flatten)]
+    pub(crate) moving: Moving,
+    /// The barycentre of the divergence, which is not blurred (of points that are free: not shrunk)
     #[arg(long, help_heading = BARYCENTER)]
     pub(crate) debiased: bool,
     /// Also write exp(T weight / largest weight), divided by the sum: a picture of the peaks
@@ -419,6 +435,13 @@ pub(crate) struct Barycenter {
     /// Column of weights of the points, in all files (name or position); for .npz also another array
     #[arg(long, value_name = "COLUMN", help_heading = "Reading files")]
     pub(crate) weights_column: Option<String>,
+}
+
+impl Barycenter {
+    /// Whether its points move.
+    pub(crate) fn is_free(&self) -> bool {
+        self.free.is_some() || self.start.is_some()
+    }
 }
 
 /// What `test` takes.

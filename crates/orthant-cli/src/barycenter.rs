@@ -5,14 +5,17 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use orthant::{Barycenter as Found, Barycenters, Measure, Points, Values, mean_squared_distance};
+use orthant::{
+    Barycenters, Measure, Next, Options, Points, Rest, Step, Values, mean_squared_distance,
+};
 use orthant_io::Cloud;
 use serde::Serialize;
 
 use crate::args::Barycenter;
 use crate::failure::{Failure, NOT_CONVERGED};
+use crate::flow;
 use crate::input;
-use crate::output::{self, Seconds, count, number, rough};
+use crate::output::{self, Moves, Seconds, count, number, rough};
 use crate::progress::Bar;
 use crate::solve::{self, Epsilon};
 
@@ -35,6 +38,8 @@ struct Report {
     stop: &'static str,
     iterations: usize,
     marginal_error: f64,
+    /// How points moved that were free.
+    free: Option<Moves>,
     seconds: Seconds,
 }
 
@@ -51,7 +56,6 @@ pub(crate) fn run(arguments: &Barycenter) -> Result<ExitCode, Failure> {
     let shares = shares(arguments)?;
     let files = Files::read(arguments)?;
     let measures = files.measures()?;
-    let support = files.support()?;
     let read = begun.elapsed().as_secs_f64();
 
     let epsilon = solve.threads.run(|| {
@@ -68,22 +72,60 @@ pub(crate) fn run(arguments: &Barycenter) -> Result<ExitCode, Failure> {
     let options = solve::options(solve, method, epsilon.value)?;
     let mut bar = Bar::new(solve.tol, solve.trace.is_some());
     let found = solve.threads.run(|| {
-        let barycenters =
-            Barycenters::new(&options).debiased(arguments.debiased).observer(&mut bar);
-        barycenters.fixed(&measures, &shares, &support)
+        if arguments.is_free() {
+            free(arguments, &files, &measures, &shares, &options, &mut bar)
+        } else {
+            fixed(arguments, &files, &measures, &shares, &options, &mut bar)
+        }
     });
     bar.finish();
-    let found = found.map_err(|error| files.name(error))?;
+    let Found { points, weights, peaks, mut report } = found?;
     if let Some(path) = &solve.output {
-        write(path, &files, &support, &found, arguments.softmax)?;
+        write(path, &files, &points, &weights, peaks.as_deref())?;
     }
     if let Some(path) = &solve.trace {
         bar.write_trace(path)?;
     }
+    report.weights = shares;
+    report.seconds.read = read;
+    report.seconds.total = begun.elapsed().as_secs_f64();
+    output::to_stdout(|out| {
+        if solve.json {
+            serde_json::to_writer(&mut *out, &report)?;
+            writeln!(out)
+        } else {
+            writeln!(out, "{}", text(arguments, &files, &epsilon, &report))
+        }
+    })?;
+    Ok(if report.converged { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
+}
+
+/// A barycentre, to be written and told of.
+struct Found {
+    points: Points<'static>,
+    weights: Vec<f64>,
+    /// The softmax of the weights.
+    peaks: Option<Vec<f64>>,
+    report: Report,
+}
+
+/// Weights on given points.
+fn fixed(
+    arguments: &Barycenter,
+    files: &Files,
+    measures: &[Measure<'_>],
+    shares: &[f64],
+    options: &Options<'_>,
+    bar: &mut Bar,
+) -> Result<Found, Failure> {
+    let support = files.support()?;
+    let barycenters = Barycenters::new(options).debiased(arguments.debiased).observer(bar);
+    let found = barycenters.fixed(measures, shares, &support).map_err(|error| files.name(error))?;
+    let peaks = arguments.softmax.map(|temperature| found.softmax(temperature)).transpose()?;
     let report = Report {
         value: found.value,
         debiased: found.debiased,
-        weights: shares,
+        weights: Vec::new(),
         distances: found.distances.clone(),
         epsilon: found.epsilon,
         points: files.clouds.iter().map(Cloud::len).collect(),
@@ -96,22 +138,67 @@ pub(crate) fn run(arguments: &Barycenter) -> Result<ExitCode, Failure> {
         stop: found.stop.as_str(),
         iterations: found.iterations,
         marginal_error: found.marginal_error,
-        seconds: Seconds {
-            read,
-            features: found.times.features.as_secs_f64(),
-            solve: found.times.solve.as_secs_f64(),
-            total: begun.elapsed().as_secs_f64(),
-        },
+        free: None,
+        seconds: Seconds::of(found.times),
     };
-    output::to_stdout(|out| {
-        if solve.json {
-            serde_json::to_writer(&mut *out, &report)?;
-            writeln!(out)
-        } else {
-            writeln!(out, "{}", text(arguments, &files, &epsilon, &report))
-        }
-    })?;
-    Ok(if report.converged { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
+    Ok(Found { points: support, weights: found.weights, peaks, report })
+}
+
+/// Points that are free.
+fn free(
+    arguments: &Barycenter,
+    files: &Files,
+    measures: &[Measure<'_>],
+    shares: &[f64],
+    options: &Options<'_>,
+    bar: &mut Bar,
+) -> Result<Found, Failure> {
+    let descent = || flow::descent(options, arguments.moving).debiased(arguments.debiased);
+    let start = if let (Some(cloud), Some(file)) = (&files.support, &arguments.start) {
+        input::measure(cloud, input::name(file))?
+    } else {
+        let count = arguments.free.unwrap_or_default() as usize;
+        let points = descent().start(measures, shares, count);
+        Measure::uniform(points.map_err(|error| files.name(error))?)
+    };
+    let line = bar.steps(arguments.moving.steps);
+    let mut each = |step: &Step<'_>| {
+        line.show(step, "value");
+        Next::Continue
+    };
+    let descent = descent().observer(bar).each(&mut each);
+    let found = descent.barycenter(measures, shares, &start).map_err(|error| files.name(error))?;
+    let solution = &found.solution;
+    let converged = matches!(found.rest, Rest::Still | Rest::Stalled);
+    let report = Report {
+        value: found.value,
+        debiased: found.debiased,
+        weights: Vec::new(),
+        distances: found.distances.clone(),
+        epsilon: solution.epsilon,
+        points: files.clouds.iter().map(Cloud::len).collect(),
+        support: start.points().len(),
+        dim: start.dim(),
+        method: solution.method.as_str(),
+        rank: solution.rank,
+        reason: solution.reason.clone(),
+        converged,
+        stop: if converged { "converged" } else { found.rest.as_str() },
+        iterations: solution.iterations,
+        marginal_error: solution.marginal_error_x.max(solution.marginal_error_y),
+        free: Some(Moves {
+            first: found.first,
+            steps: found.steps,
+            gradients: found.gradients,
+            moved: flow::distance(&start, &found.points),
+            stop: found.rest.as_str(),
+            done: converged,
+        }),
+        seconds: Seconds::of(found.times),
+    };
+    let weights = start.weights().to_vec();
+    let points = Points::new(found.points, start.dim())?;
+    Ok(Found { points, weights, peaks: None, report })
 }
 
 /// Options that have no meaning here.
@@ -128,6 +215,15 @@ fn refuse(arguments: &Barycenter) -> Result<(), Failure> {
             (solve.unbalanced.is_given(), "--reach"),
         ],
     )?;
+    if arguments.is_free() {
+        solve::refuse(
+            "points that are free",
+            &[
+                (arguments.softmax.is_some(), "--softmax"),
+                (arguments.support.is_some(), "--support"),
+            ],
+        )?;
+    }
     if arguments.softmax.is_some() && solve.output.is_none() {
         return Err(Failure::input("--softmax is a column of the output; add --output FILE"));
     }
@@ -174,7 +270,7 @@ fn shares(arguments: &Barycenter) -> Result<Vec<f64>, Failure> {
     Ok(shares.iter().map(|share| share / sum).collect())
 }
 
-/// The clouds, and the support if it has a file of its own.
+/// The clouds, and the support, or the points to start from, if these have a file of their own.
 struct Files {
     names: Vec<String>,
     clouds: Vec<Cloud>,
@@ -186,7 +282,8 @@ impl Files {
         let solve = &arguments.solve;
         let mut names = vec![solve.x.clone(), solve.y.clone()];
         names.extend(arguments.more.iter().cloned());
-        let piped = names.iter().chain(&arguments.support).filter(|name| *name == "-").count();
+        let given = arguments.support.as_ref().or(arguments.start.as_ref());
+        let piped = names.iter().chain(given).filter(|name| *name == "-").count();
         if piped > 1 {
             return Err(Failure::input(
                 "only one of the files can come from standard input; give files for the others",
@@ -201,13 +298,15 @@ impl Files {
             .iter()
             .map(|name| orthant_io::read(name, &options(arguments.weights_column.as_ref())))
             .collect::<Result<Vec<_>, _>>()?;
-        let support = match &arguments.support {
-            Some(name) => Some(orthant_io::read(name, &options(None))?),
+        // Points of a start keep their weights.
+        let column = arguments.weights_column.as_ref().filter(|_| arguments.start.is_some());
+        let support = match given {
+            Some(name) => Some(orthant_io::read(name, &options(column))?),
             None => None,
         };
         let first = clouds[0].dim;
         let others = clouds.iter().chain(&support);
-        let names_of = names.iter().chain(&arguments.support);
+        let names_of = names.iter().chain(given);
         if let Some((other, name)) = others.zip(names_of).find(|(c, _)| c.dim != first) {
             return Err(Failure::input(format!(
                 "{} has {first} coordinates and {} has {}; use --columns to choose the same ones",
@@ -261,15 +360,14 @@ impl Files {
     }
 }
 
-/// Writes the support and its weights as CSV.
+/// Writes the points and their weights as CSV.
 fn write(
     path: &std::path::Path,
     files: &Files,
     support: &Points<'_>,
-    found: &Found,
-    softmax: Option<f64>,
+    weights: &[f64],
+    peaks: Option<&[f64]>,
 ) -> Result<(), Failure> {
-    let peaks = softmax.map(|temperature| found.softmax(temperature)).transpose()?;
     let named = files.support.iter().chain(&files.clouds).find_map(|c| c.columns.clone());
     let names = named.unwrap_or_else(|| (1..=support.dim()).map(|k| format!("x{k}")).collect());
     let Values::F64(values) = support.values() else {
@@ -280,14 +378,12 @@ fn write(
             write!(out, "{},", quoted(name))?;
         }
         writeln!(out, "weight{}", if peaks.is_some() { ",softmax" } else { "" })?;
-        for (i, (point, weight)) in
-            values.chunks_exact(support.dim()).zip(&found.weights).enumerate()
-        {
+        for (i, (point, weight)) in values.chunks_exact(support.dim()).zip(weights).enumerate() {
             for x in point {
                 write!(out, "{x},")?;
             }
             write!(out, "{weight}")?;
-            if let Some(peaks) = &peaks {
+            if let Some(peaks) = peaks {
                 write!(out, ",{}", peaks[i])?;
             }
             writeln!(out)?;
@@ -309,10 +405,11 @@ fn quoted(name: &str) -> String {
 /// The answer for people.
 fn text(arguments: &Barycenter, files: &Files, epsilon: &Epsilon, report: &Report) -> String {
     let mut head = format!(
-        "{} clouds, {} coordinates, on {} points\n{}",
+        "{} clouds, {} coordinates, on {} points{}\n{}",
         files.clouds.len(),
         report.dim,
         count(report.support),
+        if report.free.is_some() { " that are free" } else { "" },
         epsilon.text()
     );
     for (name, cloud) in files.names.iter().zip(&files.clouds).filter(|(_, c)| c.dropped > 0) {
@@ -340,6 +437,7 @@ fn text(arguments: &Barycenter, files: &Files, epsilon: &Epsilon, report: &Repor
             note,
         ]);
     }
+    rows.extend(report.free.as_ref().map(|moves| flow::row(moves, None)));
     let method = format!("{}, rank {}", report.method, count(report.rank));
     rows.push(["method".to_owned(), method, report.reason.clone().unwrap_or_default()]);
     let converged = if report.converged {
@@ -355,6 +453,9 @@ fn text(arguments: &Barycenter, files: &Files, epsilon: &Epsilon, report: &Repor
     rows.push(["converged".to_owned(), converged, errors]);
     rows.push(solve::time_row(report.seconds));
     let tail = match (report.converged, &arguments.solve.output) {
+        (false, _) if report.stop == "step_limit" => {
+            "\n\nNot converged: raise --steps or --still, or lower --momentum."
+        }
         (false, _) => {
             "\n\nNot converged: raise --max-iter or --time-limit, or use a larger --eps or --tol."
         }

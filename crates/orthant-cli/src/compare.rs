@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orthant::{
     Comparer, Comparison, Interval, Measure, Merge, Next, Options, Pair, Sharing, embedding,
     leaves, linkage, mean_squared_distances,
@@ -21,6 +20,7 @@ use crate::args::{Compare, MissingName};
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input;
 use crate::output::{self, count, rough};
+use crate::progress;
 use crate::solve::{self, Epsilon};
 use keep::{Header, Keep};
 
@@ -130,11 +130,7 @@ fn all_pairs(
     keep: &mut Option<Keep>,
 ) -> Result<Comparison, Failure> {
     let total = (measures.len() * (measures.len() - 1) / 2) as u64;
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{pos} of {len} pairs [{bar:30}] {elapsed} {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ");
-    bar.set_style(style);
+    let bar = progress::line(total, "{pos} of {len} pairs [{bar:30}] {elapsed} {msg}");
     bar.set_position(earlier.len() as u64);
     let mut failed: Option<Failure> = None;
     let mut each = |pair: &Pair| {

@@ -10,7 +10,7 @@ use orthant_io::{Cells, Others, Series, TableFormat};
 use crate::args::{Flow, Moving};
 use crate::failure::Failure;
 use crate::input::{self, Clouds};
-use crate::output::{self, Moves, Report, count, number, rough};
+use crate::output::{self, Moves, Report, Seconds, count, number, rough};
 use crate::solve::{self, Answer, Channel, Row};
 use crate::table::{Table, coordinate_names};
 use crate::view::View;
@@ -55,12 +55,10 @@ pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
                 _ => false,
             },
         };
-        let value = flow.divergence.value;
         files.write(&film, clouds, measures, [&solve.x, &solve.y], &flow.points)?;
-        let row = row(&moves, value, arguments);
+        let row = row(&moves, Some(flow.divergence.value));
         let mut report = Report::of_divergence(&flow.divergence, solve::sizes(measures));
-        report.seconds.features = flow.times.features.as_secs_f64();
-        report.seconds.solve = flow.times.solve.as_secs_f64();
+        report.seconds = Seconds::of(flow.times);
         report.flow = Some(moves);
         let divergence = flow.divergence;
         let selves = Some([divergence.self_x, divergence.self_y]);
@@ -79,7 +77,7 @@ pub(crate) fn descent<'s, 'o>(options: &'o Options<'o>, moving: Moving) -> Desce
 }
 
 /// How far points are from where they were, in the root mean square.
-fn distance(mu: &Measure<'_>, points: &[f64]) -> f64 {
+pub(crate) fn distance(mu: &Measure<'_>, points: &[f64]) -> f64 {
     let dim = mu.dim();
     let square = |(i, x): (usize, &f64)| {
         mu.weights()[i / dim] * (x - mu.points().coordinate(i / dim, i % dim)).powi(2)
@@ -87,12 +85,11 @@ fn distance(mu: &Measure<'_>, points: &[f64]) -> f64 {
     points.iter().enumerate().map(square).sum::<f64>().sqrt()
 }
 
-/// The answer for people.
-fn row(moves: &Moves, value: f64, arguments: &Flow) -> Row {
-    let smaller = if value > 0.0 {
-        format!(", {} times as large", number(moves.first / value))
-    } else {
-        String::new()
+/// How points moved, for people: of a flow with the divergence at the end.
+pub(crate) fn row(moves: &Moves, divergence: Option<f64>) -> Row {
+    let smaller = match divergence {
+        Some(value) if value > 0.0 => format!(", {} times as large", number(moves.first / value)),
+        _ => String::new(),
     };
     let ended = match moves.stop {
         "reached" => "as small as asked for".to_owned(),
@@ -100,17 +97,13 @@ fn row(moves: &Moves, value: f64, arguments: &Flow) -> Row {
         "stalled" => "no step makes it smaller: what is left is of --tol and --accuracy".to_owned(),
         other => other.replace('_', " "),
     };
-    let output = match &arguments.solve.output {
-        Some(path) => format!("; written to {}", path.display()),
-        None => "; add --output FILE to write the points".to_owned(),
-    };
     let note = format!(
-        "from {}{smaller}, {} gradients; moved by {} in the root mean square; {ended}{output}",
+        "from {}{smaller}, {} gradients; moved by {} in the root mean square; {ended}",
         number(moves.first),
         count(moves.gradients),
         number(moves.moved)
     );
-    ["flow".to_owned(), format!("{} steps", count(moves.steps)), note]
+    ["moved".to_owned(), format!("{} steps", count(moves.steps)), note]
 }
 
 /// Snapshots, where nobody says how many.

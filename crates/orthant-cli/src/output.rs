@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use comfy_table::{Table, presets};
-use orthant::{Divergence, Interval, Measure, Solution, Stop, Used};
+use orthant::{Divergence, Interval, Measure, Solution, Stop, Times, Used};
 use orthant_draw::Picture;
 use orthant_io::{Cells, Series, TableFormat};
 use serde::Serialize;
@@ -114,6 +114,14 @@ pub(crate) struct Seconds {
     pub(crate) total: f64,
 }
 
+impl Seconds {
+    /// Of a solve alone.
+    pub(crate) fn of(times: Times) -> Self {
+        let (features, solve) = (times.features.as_secs_f64(), times.solve.as_secs_f64());
+        Seconds { read: 0.0, features, solve, total: features + solve }
+    }
+}
+
 /// What a report says of the clouds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
@@ -134,7 +142,6 @@ impl Report {
 
     /// Of one term; `read` and `total` are filled in by the command.
     pub(crate) fn of_solution(s: &Solution, sizes: Sizes) -> Self {
-        let (features, solve) = (s.times.features.as_secs_f64(), s.times.solve.as_secs_f64());
         let [rho_x, rho_y] = s.rho.map(|rho| Some(rho).filter(|r| r.is_finite()));
         Report {
             value: s.value,
@@ -163,7 +170,7 @@ impl Report {
             marginal_error_y: s.marginal_error_y,
             marginal_gap_x: s.marginal_gap_x,
             marginal_gap_y: s.marginal_gap_y,
-            seconds: Seconds { read: 0.0, features, solve, total: features + solve },
+            seconds: Seconds::of(s.times),
             flow: None,
             terms: None,
         }

@@ -32,6 +32,15 @@ impl StepBar {
     }
 }
 
+/// A line on standard error, if that is a terminal.
+pub(crate) fn line(steps: u64, template: &str) -> ProgressBar {
+    let line = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    line.set_style(style.progress_chars("=> "));
+    line
+}
+
 /// A line of a trace.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Step {
@@ -50,13 +59,8 @@ const STEPS: u64 = 1000;
 
 impl Bar {
     pub(crate) fn new(tolerance: f64, trace: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{msg:<44} [{bar:30}] {elapsed}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("=> ");
-        bar.set_style(style);
         Bar {
-            line: bar,
+            line: line(STEPS, "{msg:<44} [{bar:30}] {elapsed}"),
             stepwise: false,
             tolerance,
             first: None,

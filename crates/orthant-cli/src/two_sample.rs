@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orthant::{Next, Stop, TwoSample, TwoSampleTest};
 use serde::Serialize;
 
@@ -12,6 +11,7 @@ use crate::args::Test;
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::{self, Clouds};
 use crate::output::{self, Seconds, count, number};
+use crate::progress;
 use crate::solve::{self, Epsilon};
 
 /// Error of the terms of a divergence, as a part of their `value_kl`, where none is given: it costs no validity.
@@ -76,14 +76,10 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
     let mut rough = solve.clone();
     rough.accuracy = solve.accuracy.or(Some(DEFAULT_ACCURACY));
     let options = solve::options(&rough, method, epsilon.value)?;
-    let bar = ProgressBar::with_draw_target(
-        Some(arguments.permutations as u64),
-        ProgressDrawTarget::stderr(),
+    let bar = progress::line(
+        arguments.permutations as u64,
+        "{pos} of {len} permutations [{bar:30}] {elapsed}",
     );
-    let style = ProgressStyle::with_template("{pos} of {len} permutations [{bar:30}] {elapsed}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ");
-    bar.set_style(style);
     let mut observer = |done: usize, _: usize| {
         bar.set_position(done as u64);
         Next::Continue
@@ -125,12 +121,7 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
         reason: found.reason.clone(),
         seed: solve.seed,
         stop: found.stop.as_str(),
-        seconds: Seconds {
-            read,
-            features: found.times.features.as_secs_f64(),
-            solve: found.times.solve.as_secs_f64(),
-            total: begun.elapsed().as_secs_f64(),
-        },
+        seconds: Seconds { read, total: begun.elapsed().as_secs_f64(), ..Seconds::of(found.times) },
     };
     output::to_stdout(|out| {
         if solve.json {

@@ -1160,6 +1160,7 @@ fn a_barycentre_lies_between_the_clouds() {
             "stop",
             "iterations",
             "marginal_error",
+            "free",
             "seconds"
         ]
     );
@@ -1642,4 +1643,148 @@ fn the_commands_of_the_readme_run() {
     for line in moved.lines().take(3) {
         assert!(readme.contains(&line[..10]), "{line}");
     }
+}
+
+#[test]
+fn a_flow_writes_where_points_went_and_draws_it() {
+    let bench = Bench::new();
+    let flow = "flow x.csv y.csv --columns a,b --eps 0.05 --accuracy 1e-6";
+    let files = "--output moved.csv --path path.csv --picture p.svg --frames f.svg --trace t.jsonl";
+    let json = bench.json(&format!("{flow} {files}"));
+    let moves = &json["flow"];
+    assert_eq!(keys(moves), ["first", "steps", "gradients", "moved", "stop", "done"]);
+    assert_eq!((&moves["stop"], &moves["done"]), (&"still".into(), &true.into()));
+    let [first, last] = [&moves["first"], &json["value"]].map(|v| v.as_f64().unwrap());
+    assert!(last < 1e-3 * first, "{first} to {last}");
+    // What was written is what was said; the column that is no coordinate stays.
+    let apart = "--columns a,b --eps 0.05 --accuracy 1e-6";
+    let again = bench.json(&format!("divergence moved.csv y.csv {apart}"));
+    assert!((again["value"].as_f64().unwrap() - last).abs() < 1e-6 * first);
+    let at_start = bench.json(&format!("divergence x.csv y.csv {apart}"));
+    assert!((at_start["value"].as_f64().unwrap() - first).abs() < 1e-6);
+    let read = |name: &str| std::fs::read_to_string(bench.path(name)).unwrap();
+    let weights = |name: &str| -> Vec<String> {
+        read(name).lines().map(|l| l.rsplit(',').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(weights("moved.csv"), weights("x.csv"));
+    // Snapshots: the first is the start, the last the end, and each has a frame.
+    let path = read("path.csv");
+    let rows: Vec<Vec<f64>> = path
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect())
+        .collect();
+    assert_eq!(path.lines().next(), Some("step,i,a,b"));
+    let shots = rows.len() / 60;
+    assert_eq!(rows.len(), 60 * shots);
+    assert!((10..=22).contains(&shots) || shots == 1 + moves["steps"].as_u64().unwrap() as usize);
+    let row = |name: &str, line: usize| -> Vec<f64> {
+        let text = read(name);
+        text.lines().nth(line).unwrap().split(',').take(2).map(|c| c.parse().unwrap()).collect()
+    };
+    assert_eq!((rows[4][..2].to_vec(), rows[4][2..].to_vec()), (vec![0.0, 5.0], row("x.csv", 5)));
+    let end = rows.last().unwrap();
+    assert_eq!(end[..2], [moves["steps"].as_f64().unwrap(), 60.0]);
+    assert_eq!(end[2..], row("moved.csv", 60));
+    for k in 0..shots {
+        assert!(read(&format!("f-{k:03}.svg")).contains("<svg"));
+    }
+    assert!(!bench.path(&format!("f-{shots:03}.svg")).exists());
+    assert!(read("f-000.svg").contains("step 0: divergence"));
+    let picture = read("p.svg");
+    assert!(picture.contains("x.csv on its way") && picture.contains("ways of some points"));
+    assert!(read("t.jsonl").lines().count() > shots);
+    // For people.
+    let output = bench.orthant(&format!("{flow} --steps 3 --every 2 --path p.npy -o m.npy"));
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("3 steps"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("times as large"));
+    // Steps 0, 2 and 3 of 60 points, and four columns.
+    let array = std::fs::read(bench.path("p.npy")).unwrap();
+    assert!(String::from_utf8_lossy(&array[..128]).contains("(180, 4)"));
+}
+
+#[test]
+fn a_flow_that_does_not_get_there_says_so() {
+    let bench = Bench::new();
+    let flow = "flow x.csv y.csv --columns a,b --eps 0.05";
+    assert!(bench.orthant(&format!("{flow} --until 0.1")).status.success());
+    let output = bench.orthant(&format!("{flow} --until 1e-6 --steps 2 --output moved.csv"));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stdout).contains("raise --steps"), "{}", text(&output.stdout));
+    assert!(bench.path("moved.csv").exists());
+    for (options, message) in [
+        ("--step 0", "the step must be positive and finite, got 0"),
+        ("--momentum 1", "the momentum must be at least 0 and below 1, got 1"),
+        ("--until -1", "until must be at least 0 and below 1, got -1"),
+        ("--polish", "--polish has no meaning for flow; leave it out"),
+        ("--method nystrom", "there is no derivative by the points"),
+        ("--picture p.pdf", "p.pdf: pictures are .svg or .png"),
+        ("--frames nowhere/f.png", "the folder nowhere does not exist"),
+        ("--path p.csv", "--output and --path are the same file"),
+        ("--time-limit 0.000001ms", "raise the limit"),
+        ("--path t.xyz", "t.xyz"),
+    ] {
+        let found = bench.fails(&format!("{flow} --output p.csv {options}"), 2);
+        assert!(found.contains(message), "{options}: {found}");
+        assert!(!bench.path("p.csv").exists(), "{options}");
+    }
+    bench.write("line.csv", "a\n1\n2\n");
+    let message = bench.fails("flow x.csv line.csv --output p.csv", 2);
+    assert!(message.contains("x.csv has 3 coordinates and line.csv has 1"), "{message}");
+}
+
+#[test]
+fn a_barycentre_may_have_points_that_move() {
+    let bench = Bench::new();
+    // A translate: the barycentre is in the middle.
+    let moved: String = std::iter::once("a,b,w\n".to_owned())
+        .chain(cloud(60, 0.0, 1.0).lines().skip(1).map(|line| {
+            let cells: Vec<f64> = line.split(',').map(|c| c.parse().unwrap()).collect();
+            format!("{},{},{}\n", cells[0] + 4.0, cells[1] - 2.0, cells[2])
+        }))
+        .collect();
+    bench.write("z.csv", &moved);
+    let command = "barycenter x.csv z.csv --columns a,b --eps 0.05 --debiased";
+    let json = bench.json(&format!("{command} --free 50 --weights 3,1 --output mean.csv"));
+    assert_eq!(json["support"], 50);
+    assert_eq!(keys(&json["free"]), ["first", "steps", "gradients", "moved", "stop", "done"]);
+    // l (1 - l) |t|^2 is what is left.
+    let value = json["value"].as_f64().unwrap();
+    assert!((value - 0.1875 * 20.0).abs() < 0.01, "{value}");
+    let mean = std::fs::read_to_string(bench.path("mean.csv")).unwrap();
+    assert_eq!(mean.lines().next(), Some("a,b,weight"));
+    assert_eq!(mean.lines().count(), 51);
+    let sums = mean.lines().skip(1).fold([0.0; 3], |sums, line| {
+        let cells: Vec<f64> = line.split(',').map(|c| c.parse().unwrap()).collect();
+        [sums[0] + cells[0] * cells[2], sums[1] + cells[1] * cells[2], sums[2] + cells[2]]
+    });
+    assert!((sums[2] - 1.0).abs() < 1e-12 && (sums[0] - 1.5).abs() < 0.05, "{sums:?}");
+    assert!((sums[1] - 0.0).abs() < 0.05, "{sums:?}");
+    // From points of a file, with its weights.
+    let json = bench.json(&format!("{command} --start y.csv --weights-column w --output m.csv"));
+    assert_eq!((&json["support"], &json["converged"]), (&45.into(), &true.into()));
+    let written = std::fs::read_to_string(bench.path("m.csv")).unwrap();
+    let weights: Vec<f64> = written
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
+        .collect();
+    assert!((weights[1] / weights[2] - 3.0).abs() < 1e-9, "{weights:?}");
+    let output = bench.orthant(&format!("{command} --free 20"));
+    assert!(text(&output.stdout).contains("on 20 points that are free"));
+    for (options, message) in [
+        (
+            "--free 20 --softmax 2 --output p.csv",
+            "--softmax has no meaning for points that are free",
+        ),
+        ("--free 20 --support y.csv", "--support has no meaning for points that are free"),
+        ("--free 20 --step -1", "the step must be positive"),
+        ("--free 20 --method nystrom", "there is no derivative by the points"),
+    ] {
+        let found = bench.fails(&format!("{command} {options}"), 2);
+        assert!(found.contains(message), "{options}: {found}");
+    }
+    let output = bench.orthant(&format!("{command} --free 20 --steps 1"));
+    assert_eq!(output.status.code(), Some(3));
 }

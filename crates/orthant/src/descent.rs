@@ -219,7 +219,8 @@ impl<'s, 'o> Descent<'s, 'o> {
         self
     }
 
-    /// Ends when the value is at most this part of the first one. Default: 0, which it cannot be.
+    /// Ends when the value is at most this part of the first one. Default: 0, never. For flows
+    /// and debiased barycentres: `W` may be negative.
     #[must_use]
     pub fn until(mut self, part: f64) -> Self {
         self.until = part;
@@ -423,6 +424,7 @@ impl<'s, 'o> Descent<'s, 'o> {
         };
         let mut walk = Walk {
             start,
+            mass: if self.options.is_unbalanced() { start.mass() } else { 1.0 },
             points: coordinates(start.points()),
             velocity: vec![0.0; start.points().len() * start.dim()],
             state,
@@ -442,7 +444,7 @@ impl<'s, 'o> Descent<'s, 'o> {
             }
             if !walk.state.converged() {
                 break Rest::IterationLimit;
-            } else if walk.state.value <= self.until * first {
+            } else if self.until > 0.0 && walk.state.value <= self.until * first {
                 break Rest::Reached;
             } else if pull <= self.still * first_pull {
                 break Rest::Still;
@@ -463,6 +465,7 @@ impl<'s, 'o> Descent<'s, 'o> {
 /// Points on their way.
 struct Walk<'w> {
     start: &'w Measure<'w>,
+    mass: f64,
     points: Vec<f64>,
     /// The last step, or zero.
     velocity: Vec<f64>,
@@ -475,10 +478,9 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// The weights as they were given.
+    /// The weights as the problem has them.
     fn masses(&self) -> impl Iterator<Item = f64> {
-        let mass = self.start.mass();
-        self.start.weights().iter().map(move |w| w * mass)
+        self.start.weights().iter().map(|w| w * self.mass)
     }
 
     /// How far the gradient leads: the root of the mean of `|g / 2w|^2`.
@@ -486,7 +488,7 @@ impl Walk<'_> {
         let rows = self.state.gradient.chunks_exact(self.start.dim());
         let squares = rows.zip(self.masses()).filter(|(_, w)| *w > 0.0);
         let sum: f64 = squares.map(|(g, w)| g.iter().map(|g| 0.25 * g * g).sum::<f64>() / w).sum();
-        (sum / self.start.mass()).sqrt()
+        (sum / self.mass).sqrt()
     }
 
     fn seen(&self, pull: f64) -> Step<'_> {

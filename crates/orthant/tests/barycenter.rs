@@ -558,7 +558,7 @@ fn bad_input_is_an_error_that_says_so() {
         assert!(matches!(fails(&two, &bad), Error::Option { name: "the weight of a measure", .. }));
     }
     let message = fails(&[one.clone(), flat], &[1.0, 1.0]).to_string();
-    assert!(message.starts_with("measure 2: the clouds have 2 and 1 coordinates"), "{message}");
+    assert!(message.starts_with("cloud 2: the clouds have 2 and 1 coordinates"), "{message}");
     let fails_with = |options: OptionsBuilder<'_>, debias| {
         let options = options.build().unwrap();
         Barycenters::new(&options).debiased(debias).fixed(&two, &[1.0, 1.0], &support).unwrap_err()
