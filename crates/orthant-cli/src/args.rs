@@ -765,6 +765,8 @@ pub(crate) enum Suite {
     Certificates,
     /// Pairs of a plan: features, a lattice, the exact kernel
     Pairs,
+    /// Gradients and maps of a plan, in iterations: features, a lattice, the exact kernel
+    Gradients,
     /// Peak memory of a solve against its feature matrices
     Memory,
     /// Growth of the time with the number of points

@@ -8,7 +8,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, ColMut, ColRef, MatRef, Par};
 use orthant::bench::{Storage, Sweep, on_lattice};
 use orthant::features::Gaussian;
-use orthant::{Method, Options, Precision, plan, rot};
+use orthant::{Cloud, Method, Options, Precision, plan, rot};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -63,6 +63,9 @@ pub(crate) fn run(arguments: &Bench) -> Result<ExitCode, Failure> {
         }
         if wants(Suite::Pairs) {
             pairs(arguments.quick)?;
+        }
+        if wants(Suite::Gradients) {
+            gradients(arguments.quick)?;
         }
         if wants(Suite::Memory) {
             peak_memory(arguments)?;
@@ -348,6 +351,55 @@ fn pairs(quick: bool) -> Result<(), Failure> {
             "ns_per_further_pair": 1e9 * (more - many) / (3 * count) as f64,
             "marginal_error": plan.solution().marginal_error_x,
         }))?;
+    }
+    Ok(())
+}
+
+/// What a plan is good for, in units of an iteration: gradients and maps, at two sizes.
+fn gradients(quick: bool) -> Result<(), Failure> {
+    for (name, method, sizes) in [
+        ("sobol", Method::gaussian(), if quick { [1_000, 2_000] } else { [25_000, 100_000] }),
+        ("lattice", Method::lattice(), if quick { [5_000, 10_000] } else { [250_000, 1_000_000] }),
+        ("online", Method::online(), if quick { [500, 1_000] } else { [5_000, 20_000] }),
+    ] {
+        let mut before: Option<[f64; 2]> = None;
+        for n in sizes {
+            let [x, y] = data::figure_1(n, 0);
+            let [mu, nu] = [data::uniform(&x, n)?, data::uniform(&y, n)?];
+            let mut builder = Options::builder(EPSILON).method(method.clone()).accuracy(1e-4);
+            if name == "sobol" {
+                builder = builder.rank(if quick { 200 } else { 600 });
+            }
+            let options = builder.build()?;
+            let plan = plan(&mu, &nu, &options)?;
+            let solution = plan.solution();
+            let iteration = solution.times.solve.as_secs_f64() / solution.iterations as f64;
+            let mut failure = None;
+            let [points, epsilon, map] = interleaved(if quick { 1 } else { 3 }, |k| {
+                let gradient = plan.gradient();
+                let done = match k {
+                    0 => gradient.points(Cloud::X).map(|g| g.len()),
+                    1 => gradient.epsilon().map(|_| 1),
+                    _ => plan.barycentric(Cloud::X).map(|m| m.len()),
+                };
+                failure = black_box(done).err().or(failure.take());
+            });
+            if let Some(error) = failure {
+                return Err(error.into());
+            }
+            let ratio = n as f64 / sizes[0] as f64;
+            let exponent = |k: usize, now: f64| before.map(|b| (now / b[k]).ln() / ratio.ln());
+            line(&json!({
+                "bench": "gradients", "method": name, "n": n, "m": n, "rank": solution.rank,
+                "threads": rayon::current_num_threads(), "iterations": solution.iterations,
+                "seconds_iteration": iteration, "seconds_by_points": points,
+                "seconds_by_epsilon": epsilon, "seconds_map": map,
+                "by_points_in_iterations": points / iteration, "map_in_iterations": map / iteration,
+                "exponent_by_points": exponent(0, points), "exponent_map": exponent(1, map),
+                "marginal_error": solution.marginal_error_x,
+            }))?;
+            before = Some([points, map]);
+        }
     }
     Ok(())
 }

@@ -63,8 +63,10 @@
 //!
 //! # Several clouds
 //!
-//! [`barycenter`] finds weights on given points that are as close as can be to several measures; [`two_sample`] tests
-//! whether two clouds are draws from one distribution, by permutations of their points.
+//! [`barycenter`] finds weights on given points that are as close as can be to several measures, and
+//! [`Descent::barycenter`] points that are free; [`flow`] moves a cloud to another along the gradient of the
+//! divergence; [`compare`] has the divergences of all pairs of many clouds; [`two_sample`] tests whether two clouds are draws from
+//! one distribution, by permutations of their points.
 //!
 //! # Guarantees
 //!
