@@ -10,7 +10,9 @@ use std::sync::Arc;
 use kuva::backend::raster::RasterBackend;
 use kuva::backend::svg::SvgBackend;
 use kuva::plot::legend::LegendPosition;
-use kuva::plot::{Clustermap, ColorMap, LinePlot, PhyloTree, QuiverPlot, ScatterPlot};
+use kuva::plot::scatter::MarkerShape;
+use kuva::plot::{Clustermap, ColorMap, Heatmap, LinePlot, PhyloTree, QuiverPlot, ScatterPlot};
+use kuva::render::annotations::ReferenceLine;
 use kuva::render::figure::Figure;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
@@ -91,6 +93,8 @@ pub struct Panel {
     equal: bool,
     /// From where to where the axes go.
     limits: Option<[[f64; 2]; 2]>,
+    /// Heights of lines across the panel, with what they are.
+    levels: Vec<(f64, String)>,
     size: [f64; 2],
     /// Letters of the longest name in the legend.
     longest: usize,
@@ -119,6 +123,7 @@ impl Panel {
             log: [false; 2],
             equal: false,
             limits: None,
+            levels: Vec::new(),
             size: [560.0, 420.0],
             longest: 0,
         }
@@ -163,6 +168,13 @@ impl Panel {
             [low - margin, high + margin]
         };
         self.limits = (!points.is_empty()).then(|| [range(0), range(1)]);
+        self
+    }
+
+    /// From where to where the axes go.
+    #[must_use]
+    pub fn between(mut self, x: [f64; 2], y: [f64; 2]) -> Self {
+        self.limits = Some([x, y]);
         self
     }
 
@@ -287,6 +299,59 @@ impl Panel {
         Ok(())
     }
 
+    /// Crosses: what went wrong, where it did.
+    pub fn crosses(&mut self, name: &str, points: &[[f64; 2]], colour: usize) -> Result<()> {
+        self.on_axes(name, points)?;
+        let plot = ScatterPlot::new()
+            .with_data(points.iter().map(|p| (p[0], p[1])))
+            .with_color(COLOURS[colour % COLOURS.len()])
+            .with_marker(MarkerShape::Cross)
+            .with_size(6.0)
+            .with_legend(self.name(name));
+        self.plots.push(plot.into());
+        Ok(())
+    }
+
+    /// A thin line across the panel at some height: something to aim at.
+    pub fn level(&mut self, name: &str, height: f64) -> Result<()> {
+        check(name, [height])?;
+        self.levels.push((height, name.to_owned()));
+        Ok(())
+    }
+
+    /// Points in the colours of their values, from the lowest to the highest, all of one size: a map of a surface whose
+    /// points are evenly spaced. All points are drawn.
+    pub fn surface(&mut self, points: &[[f64; 2]], values: &[f64], radius: f64) -> Result<()> {
+        same("values", points.len(), values.len())?;
+        self.on_axes("points", points)?;
+        check("values", values.iter().copied())?;
+        let range = |(low, high): (f64, f64), x: &f64| (low.min(*x), high.max(*x));
+        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), range);
+        let part = |x: f64| if high > low { (x - low) / (high - low) } else { 0.5 };
+        let plot = ScatterPlot::new()
+            .with_data(points.iter().map(|p| (p[0], p[1])))
+            .with_colors(values.iter().map(|x| ColorMap::Viridis.map(part(*x))))
+            .with_size(radius);
+        self.plots.push(plot.into());
+        Ok(())
+    }
+
+    /// A square matrix as a map of colours, with a bar that tells what they are.
+    pub fn matrix(values: &[f64], rows: usize, legend: &str) -> Result<Self> {
+        if rows == 0 {
+            return Err(Error::Empty);
+        }
+        same("entries of a matrix", rows * rows, values.len())?;
+        check("an entry of a matrix", values.iter().copied())?;
+        let plot = Heatmap::new()
+            .with_data(values.chunks(rows).map(<[f64]>::to_vec))
+            .with_color_map(ColorMap::Viridis)
+            .with_legend(legend);
+        let mut panel = Panel::new();
+        panel.plots.push(plot.into());
+        Ok(panel)
+    }
+
     /// Names at points.
     pub fn named(&mut self, points: &[[f64; 2]], names: &[String], colour: usize) -> Result<()> {
         same("names", points.len(), names.len())?;
@@ -409,6 +474,10 @@ impl Panel {
             layout = layout.with_x_axis_min(left).with_x_axis_max(right);
             layout = layout.with_y_axis_min(low).with_y_axis_max(high);
         }
+        for (height, name) in &self.levels {
+            let line = ReferenceLine::horizontal(*height).with_color("#555555");
+            layout = layout.with_reference_line(line.with_label(name));
+        }
         if self.equal { layout.with_equal_aspect() } else { layout }
     }
 }
@@ -470,6 +539,20 @@ impl From<Panel> for Picture {
 impl Picture {
     /// Panels side by side, row after row.
     pub fn grid(title: &str, columns: usize, panels: Vec<Panel>) -> Result<Self> {
+        Self::arranged(title, columns, panels, Figure::with_keep_panel_legends)
+    }
+
+    /// The same with one legend below for all of them.
+    pub fn multiples(title: &str, columns: usize, panels: Vec<Panel>) -> Result<Self> {
+        Self::arranged(title, columns, panels, Figure::with_shared_legend_bottom_left)
+    }
+
+    fn arranged(
+        title: &str,
+        columns: usize,
+        panels: Vec<Panel>,
+        legend: impl FnOnce(Figure) -> Figure,
+    ) -> Result<Self> {
         let Some(first) = panels.first() else { return Err(Error::Empty) };
         let [width, height] = first.size;
         let columns = columns.clamp(1, panels.len());
@@ -477,12 +560,8 @@ impl Picture {
         let plots = panels.into_iter().map(|panel| panel.plots).collect::<Vec<_>>();
         let figure = Figure::new(plots.len().div_ceil(columns), columns);
         let figure = if title.is_empty() { figure } else { figure.with_title(title) };
-        let figure = figure
-            .with_cell_size(width, height)
-            .with_plots(plots)
-            .with_layouts(layouts)
-            .with_keep_panel_legends();
-        Ok(Picture { scene: figure.render() })
+        let figure = figure.with_cell_size(width, height).with_plots(plots).with_layouts(layouts);
+        Ok(Picture { scene: legend(figure).render() })
     }
 
     /// As a vector graphic.
