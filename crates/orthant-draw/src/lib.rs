@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use kuva::backend::raster::RasterBackend;
 use kuva::backend::svg::SvgBackend;
-use kuva::plot::legend::LegendPosition;
+use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{Clustermap, ColorMap, Heatmap, LinePlot, PhyloTree, QuiverPlot, ScatterPlot};
 use kuva::render::annotations::ReferenceLine;
 use kuva::render::figure::Figure;
-use kuva::render::layout::Layout;
+use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 
@@ -93,8 +93,12 @@ pub struct Panel {
     equal: bool,
     /// From where to where the axes go.
     limits: Option<[[f64; 2]; 2]>,
+    /// Whether logarithmic axes end where the data do, and not at the next power of ten.
+    snug: bool,
     /// Heights of lines across the panel, with what they are.
     levels: Vec<(f64, String)>,
+    /// What a legend for several panels has of this one, with the colour.
+    keys: Vec<(usize, LegendEntry)>,
     size: [f64; 2],
     /// Letters of the longest name in the legend.
     longest: usize,
@@ -123,7 +127,9 @@ impl Panel {
             log: [false; 2],
             equal: false,
             limits: None,
+            snug: false,
             levels: Vec::new(),
+            keys: Vec::new(),
             size: [560.0, 420.0],
             longest: 0,
         }
@@ -133,6 +139,13 @@ impl Panel {
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.titles.title = Some(title.into());
+        self
+    }
+
+    /// A line below the title.
+    #[must_use]
+    pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
+        self.titles.subtitle = Some(subtitle.into());
         self
     }
 
@@ -168,6 +181,13 @@ impl Panel {
             [low - margin, high + margin]
         };
         self.limits = (!points.is_empty()).then(|| [range(0), range(1)]);
+        self
+    }
+
+    /// Logarithmic axes that end where the data do, and not at the next power of ten.
+    #[must_use]
+    pub fn snug(mut self) -> Self {
+        self.snug = true;
         self
     }
 
@@ -306,9 +326,10 @@ impl Panel {
             .with_data(points.iter().map(|p| (p[0], p[1])))
             .with_color(COLOURS[colour % COLOURS.len()])
             .with_marker(MarkerShape::Cross)
-            .with_size(6.0)
+            .with_size(5.0)
             .with_legend(self.name(name));
         self.plots.push(plot.into());
+        self.key(name, colour, LegendShape::Marker(MarkerShape::Cross), None);
         Ok(())
     }
 
@@ -346,8 +367,10 @@ impl Panel {
         let plot = Heatmap::new()
             .with_data(values.chunks(rows).map(<[f64]>::to_vec))
             .with_color_map(ColorMap::Viridis)
+            .with_cell_size(1.0)
             .with_legend(legend);
-        let mut panel = Panel::new();
+        let ends = [0.5, rows as f64 + 0.5];
+        let mut panel = Panel::new().between(ends, ends);
         panel.plots.push(plot.into());
         Ok(panel)
     }
@@ -379,8 +402,16 @@ impl Panel {
             .with_color(COLOURS[colour % COLOURS.len()])
             .with_stroke_width(1.8)
             .with_legend(self.name(name));
-        self.plots.push(style(plot).into());
+        let plot = style(plot);
+        self.key(name, colour, LegendShape::Line, plot.line_style.dasharray());
+        self.plots.push(plot.into());
         Ok(())
+    }
+
+    /// Something for a legend of several panels.
+    fn key(&mut self, name: &str, colour: usize, shape: LegendShape, dasharray: Option<String>) {
+        let color = COLOURS[colour % COLOURS.len()].to_owned();
+        self.keys.push((colour, LegendEntry { label: name.to_owned(), color, shape, dasharray }));
     }
 
     /// A name for the legend: of a long one the end, where files differ.
@@ -465,10 +496,16 @@ impl Panel {
             layout = layout.with_x_label(x).with_y_label(y);
         }
         if self.log[0] {
-            layout = layout.with_log_x();
+            layout = layout.with_log_x().with_x_tick_format(power_tick());
         }
         if self.log[1] {
-            layout = layout.with_log_y();
+            layout = layout.with_log_y().with_y_tick_format(power_tick());
+        }
+        if let (true, [true, true], Some((left, right)), Some((low, high))) =
+            (self.snug, self.log, layout.data_x_range, layout.data_y_range)
+        {
+            layout = layout.with_x_axis_min(left / MARGIN).with_x_axis_max(right * MARGIN);
+            layout = layout.with_y_axis_min(low / MARGIN).with_y_axis_max(high * MARGIN);
         }
         if let Some([[left, right], [low, high]]) = self.limits {
             layout = layout.with_x_axis_min(left).with_x_axis_max(right);
@@ -480,6 +517,21 @@ impl Panel {
         }
         if self.equal { layout.with_equal_aspect() } else { layout }
     }
+}
+
+/// Room beyond the data on logarithmic axes that are snug.
+const MARGIN: f64 = 1.3;
+
+/// Numbers on logarithmic axes: plain ones where they are short, powers of ten elsewhere.
+fn power_tick() -> TickFormat {
+    TickFormat::Custom(Arc::new(|value| {
+        if (9.99e-4..1.001e5).contains(&value) {
+            let rounded = format!("{value:.4}");
+            rounded.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            format!("{value:.0e}")
+        }
+    }))
 }
 
 /// Pixels of a letter of the legend, and of what is beside a name.
@@ -542,9 +594,21 @@ impl Picture {
         Self::arranged(title, columns, panels, Figure::with_keep_panel_legends)
     }
 
-    /// The same with one legend below for all of them.
+    /// The same with one legend below for all of them: lines, dashed ones and crosses, by their colours.
     pub fn multiples(title: &str, columns: usize, panels: Vec<Panel>) -> Result<Self> {
-        Self::arranged(title, columns, panels, Figure::with_shared_legend_bottom_left)
+        let mut keys: Vec<(usize, LegendEntry)> = Vec::new();
+        for (colour, key) in panels.iter().flat_map(|panel| &panel.keys) {
+            if keys.iter().all(|(_, other)| other.label != key.label) {
+                keys.push((*colour, key.clone()));
+            }
+        }
+        // Lines before crosses, which are about them.
+        keys.sort_by_key(|(colour, key)| (*colour, matches!(key.shape, LegendShape::Marker(_))));
+        let entries = keys.into_iter().map(|(_, key)| key).collect();
+        let legend = |figure: Figure| {
+            figure.with_shared_legend_bottom_left().with_shared_legend_entries(entries)
+        };
+        Self::arranged(title, columns, panels, legend)
     }
 
     fn arranged(

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Folder with HIGGS.csv or HIGGS.csv.gz (or higgs_10984x28.csv.gz, an extract of it)
+    /// Folder with HIGGS.csv or HIGGS.csv.gz (or an extract of it, `higgs_10984x28.csv.gz`)
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 

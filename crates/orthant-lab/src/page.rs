@@ -41,7 +41,10 @@ impl Table {
     }
 
     pub(crate) fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let cell = |text: &String| text.replace('|', "\\|");
+        let line = |cells: &[String]| {
+            format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "))
+        };
         let rule = format!("|{}\n", "---|".repeat(self.header.len()));
         line(&self.header) + &rule + &self.rows.iter().map(|row| line(row)).collect::<String>()
     }
@@ -92,6 +95,11 @@ pub(crate) fn curve(
     let high: Vec<f64> = sorted.iter().map(|m| m.y.high).collect();
     panel.banded(name, &points, [&low, &high], colour)?;
     Ok(panel.marks("", &points, colour)?)
+}
+
+/// Columns of a figure with so many panels.
+pub(crate) fn columns(panels: usize) -> usize {
+    if panels == 4 { 2 } else { 3 }
 }
 
 /// Files of an experiment: every figure as SVG and PNG, the table as markdown and CSV.
@@ -203,10 +211,10 @@ mod tests {
 
     #[test]
     fn tables_as_markdown_csv_and_html() {
-        let mut table = Table::new(&["eps", "why"]);
+        let mut table = Table::new(&["|eps|", "why"]);
         table.row(vec!["0.1".into(), "a, \"b\" <c>".into()]);
-        assert_eq!(table.markdown(), "| eps | why |\n|---|---|\n| 0.1 | a, \"b\" <c> |\n");
-        assert_eq!(table.csv(), "eps,why\n0.1,\"a, \"\"b\"\" <c>\"\n");
+        assert_eq!(table.markdown(), "| \\|eps\\| | why |\n|---|---|\n| 0.1 | a, \"b\" <c> |\n");
+        assert_eq!(table.csv(), "|eps|,why\n0.1,\"a, \"\"b\"\" <c>\"\n");
         assert!(table.html().contains("<td>a, &quot;b&quot; &lt;c&gt;</td>"));
     }
 }

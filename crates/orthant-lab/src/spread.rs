@@ -92,8 +92,7 @@ mod tests {
 
     #[test]
     fn slopes_of_powers() {
-        let points: Vec<[f64; 2]> =
-            (1..6).map(|k| f64::from(k)).map(|x| [x, 3.0 * x.powf(1.5)]).collect();
+        let points: Vec<[f64; 2]> = (1..6).map(f64::from).map(|x| [x, 3.0 * x.powf(1.5)]).collect();
         assert!((slope(&points).unwrap() - 1.5).abs() < 1e-12);
         assert_eq!(slope(&points[..1]), None);
         assert_eq!(slope(&[[1.0, 1.0], [1.0, 2.0]]), None);

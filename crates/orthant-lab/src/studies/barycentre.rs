@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use orthant::{Features, Measure, Method, Options, Points, barycenter};
-use orthant_draw::{Panel, Picture, thinned};
+use orthant_draw::{Panel, Picture};
 use serde::{Deserialize, Serialize};
 
 use crate::clouds::{bump, positive_sphere};
@@ -114,7 +114,6 @@ impl Study for Barycentre {
             let masses = [near(&found.weights), near(&found.peaks)];
             let even = near(&vec![1.0 / points.len() as f64; points.len()]);
             figures.push(self.maps(&points, found)?);
-            figures.push(kernel(&points)?);
             table.row(vec![
                 points.len().to_string(),
                 found.rank.to_string(),
@@ -135,7 +134,7 @@ impl Study for Barycentre {
                 found.rank
             ));
             seen.push(format!(
-                "It is flat: its largest weight is {} times its smallest, and {} % of its mass is within 0.15 radians of the \
+                "Its largest weight is {} times its smallest, and {} % of its mass is within 0.15 radians of the \
                  middle of the three corners, where an even distribution has {} %.",
                 digits(spread[1] / spread[0], 2),
                 short(100.0 * masses[0]),
@@ -184,13 +183,15 @@ impl Barycentre {
                 .equal()
                 .size(400.0, 380.0);
             // So that neighbours touch.
-            panel.surface(&places, values, (180.0 / self.side as f64).clamp(1.0, 12.0))?;
+            panel.surface(&places, values, (235.0 / self.side as f64).clamp(1.0, 15.0))?;
             panels.push(panel);
         }
+        panels.push(kernel()?);
         let caption = format!(
             "Figure 6. Histograms of deviation {} radians around the corners of the positive sphere ({} points), their \
              Wasserstein barycentre for the cost -log x.y, and its softmax, which makes the peak stand out. Seen along the \
-             diagonal (1, 1, 1); every panel has its own scale, from its lowest value (dark) to its highest (bright).",
+             diagonal (1, 1, 1); every panel has its own scale, from its lowest value (dark) to its highest (bright). The kernel \
+             of the cost -log x.y is x.y: a matrix of 3 columns times its transpose. It is shown for 64 points.",
             self.deviation,
             points.len()
         );
@@ -199,31 +200,14 @@ impl Barycentre {
     }
 }
 
-/// The kernel: inner products of the points.
-fn kernel(points: &[[f64; 3]]) -> Result<Figure, Failure> {
-    // Along the angle around the diagonal, so that neighbours are neighbours.
-    let mut order: Vec<usize> = (0..points.len()).collect();
-    let angle = |i: &usize| {
-        let [right, up] = seen_from_middle(&points[*i]);
-        up.atan2(right)
-    };
-    order.sort_by(|i, j| angle(i).total_cmp(&angle(j)));
-    let shown: Vec<usize> = thinned(order.len(), 120).into_iter().map(|k| order[k]).collect();
-    let product = |i: usize, j: usize| (0..3).map(|c| points[i][c] * points[j][c]).sum::<f64>();
-    let values: Vec<f64> = shown
-        .iter()
-        .flat_map(|&i| shown.iter().map(move |&j| (i, j)))
-        .map(|(i, j)| product(i, j))
-        .collect();
-    let panel = Panel::matrix(&values, shown.len(), "x.y")?
-        .title("The kernel: an outer product of rank 3")
-        .axes("points, by their angle around the diagonal", "points, in the same order")
-        .size(620.0, 560.0);
-    let caption = format!(
-        "The kernel of the cost -log x.y is x.y itself: the product of a matrix of 3 columns with its transpose. {} of {} \
-         points.",
-        shown.len(),
-        points.len()
-    );
-    Ok(Figure { suffix: "-kernel", picture: panel.into(), caption })
+/// The kernel, inner products of the points, of a coarser sphere.
+fn kernel() -> Result<Panel, Failure> {
+    let points = positive_sphere(8);
+    let product = |x: &[f64; 3], y: &[f64; 3]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+    let values: Vec<f64> =
+        points.iter().flat_map(|x| points.iter().map(move |y| product(x, y))).collect();
+    Ok(Panel::matrix(&values, points.len(), "x.y")?
+        .title("(f) the kernel x.y, of rank 3")
+        .axes("points, row by row", "points, row by row")
+        .size(400.0, 380.0))
 }

@@ -70,6 +70,17 @@ impl Way {
         }
     }
 
+    /// In a subtitle.
+    fn short(self) -> &'static str {
+        match self {
+            Way::Plain => "RF",
+            Way::Accelerated => "accelerated",
+            Way::Anderson => "Anderson",
+            Way::Sin => "Sin",
+            Way::Ours => "ours",
+        }
+    }
+
     fn colour(self) -> usize {
         match self {
             Way::Ours => 0,
@@ -210,11 +221,11 @@ impl Study for Complexity {
     fn section(&self, done: &[(Case, Cost)]) -> Result<Section, Failure> {
         let mut seen = Vec::new();
         let seconds = |cost: &Cost| (cost.failure.is_none()).then_some(cost.seconds);
-        let by_n = self.time_panel(done, Vary::N, "points of each cloud n", &seconds, &mut seen)?;
+        let by_n = Self::time_panel(done, Vary::N, "points of each cloud n", &seconds, &mut seen)?;
         let by_rank =
-            self.time_panel(done, Vary::Rank, "number of features r", &seconds, &mut seen)?;
+            Self::time_panel(done, Vary::Rank, "number of features r", &seconds, &mut seen)?;
         let panels =
-            vec![by_n, by_rank, self.by_eps(done, &mut seen)?, self.by_delta(done, &mut seen)?];
+            vec![by_n, by_rank, Self::by_eps(done, &mut seen)?, self.by_delta(done, &mut seen)?];
         let caption = format!(
             "Above: time until the L1 error of the marginal is below {}, features included, against the number of points \
              (r = {}, eps = {}) and of features (n = {}). Below: iterations until then against epsilon (n = {}), and \
@@ -229,7 +240,7 @@ impl Study for Complexity {
             self.eps,
             self.repeats
         );
-        let picture = Picture::grid("Time and iterations", 2, panels)?;
+        let picture = Picture::multiples("Time and iterations", 2, panels)?;
         let figures = vec![Figure { suffix: "", picture, caption }];
         Ok(Section { figures, table: self.table(done), seen })
     }
@@ -340,7 +351,6 @@ impl Complexity {
 
     /// Time, with slopes in the legend.
     fn time_panel(
-        &self,
         done: &[(Case, Cost)],
         vary: Vary,
         axis: &str,
@@ -351,37 +361,40 @@ impl Complexity {
             .title(if vary == Vary::N { "Time against points" } else { "Time against features" })
             .axes(axis, "time in seconds")
             .logarithmic(true, true)
-            .size(560.0, 460.0);
+            .snug()
+            .size(560.0, 420.0);
         let mut told = Vec::new();
         for way in Way::ALL {
             let marks = Self::marks(done, vary, way, of);
             let points: Vec<[f64; 2]> = marks.iter().map(|m| [m.x, m.y.mean]).collect();
-            let name = match slope(&points) {
-                Some(slope) => {
-                    told.push(format!("{} {}", way.name(), digits(slope, 2)));
-                    format!("{}: slope {}", way.name(), digits(slope, 2))
-                }
-                None => way.name().to_owned(),
-            };
-            curve(&mut panel, &name, &marks, way.colour())?;
+            if let Some(slope) = slope(&points) {
+                told.push((way, digits(slope, 2)));
+            }
+            curve(&mut panel, way.name(), &marks, way.colour())?;
             crosses(&mut panel, done, vary, way)?;
         }
         if !told.is_empty() {
             let what = if vary == Vary::N { "n" } else { "r" };
-            let list = listed(&told);
+            let short: Vec<String> =
+                told.iter().map(|(way, slope)| format!("{} {slope}", way.short())).collect();
+            panel = panel.subtitle(format!("slopes: {}", short.join(", ")));
+            let long: Vec<String> =
+                told.iter().map(|(way, slope)| format!("{slope} ({})", way.name())).collect();
+            let list = listed(&long);
             seen.push(format!(
-                "Time grows as {what} to the power of, fitted on logarithms: {list}."
+                "Time grows as {what} to the power of {list}, fitted to logarithms."
             ));
         }
         Ok(panel)
     }
 
-    fn by_eps(&self, done: &[(Case, Cost)], seen: &mut Vec<String>) -> Result<Panel, Failure> {
+    fn by_eps(done: &[(Case, Cost)], seen: &mut Vec<String>) -> Result<Panel, Failure> {
         let mut panel = Panel::new()
             .title("Iterations against epsilon")
             .axes("epsilon", "iterations")
             .logarithmic(true, true)
-            .size(560.0, 460.0);
+            .snug()
+            .size(560.0, 420.0);
         let mut least = Vec::new();
         for way in Way::ALL {
             let marks =
@@ -404,7 +417,8 @@ impl Complexity {
             .title("Iterations against the error of the value")
             .axes("delta, in units of the cost", "iterations")
             .logarithmic(true, true)
-            .size(560.0, 460.0);
+            .snug()
+            .size(560.0, 420.0);
         let here = |way: Way| {
             let runs =
                 done.iter().filter(|(case, _)| case.vary == Vary::Eps && case.eps == self.eps);

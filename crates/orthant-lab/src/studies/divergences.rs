@@ -1,5 +1,6 @@
 //! What the paper leaves out: the error of the whole divergence, with the terms of a cloud with itself.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::clouds;
 use crate::config::{counts, positive};
 use crate::failure::Failure;
-use crate::page::{Figure, Mark, Section, Table, curve};
+use crate::page::{Figure, Mark, Section, Table, columns, curve};
 use crate::solve::{Entrant, Request, Truth, not_converged, reason};
 use crate::spread::{Spread, digits, duration, listed, short};
 use crate::study::Study;
@@ -44,7 +45,7 @@ pub(crate) struct Case {
 pub(crate) struct Terms {
     divergence: Option<f64>,
     /// `W(mu, nu)`, `W(mu, mu)`, `W(nu, nu)`.
-    terms: Option<[f64; 3]>,
+    values: Option<[f64; 3]>,
     bound: Option<f64>,
     seconds: f64,
     iterations: [usize; 3],
@@ -124,7 +125,7 @@ impl Study for Divergences {
                     terms.iter().filter_map(|t| not_converged(t, case.request.limit));
                 Terms {
                     divergence: Some(found.value),
-                    terms: Some(terms.map(|t| t.value)),
+                    values: Some(terms.map(|t| t.value)),
                     bound: found.bound(),
                     seconds,
                     iterations: terms.map(|t| t.iterations),
@@ -134,7 +135,7 @@ impl Study for Divergences {
             }
             Err(error) => Terms {
                 divergence: None,
-                terms: None,
+                values: None,
                 bound: None,
                 seconds,
                 iterations: [0; 3],
@@ -182,8 +183,8 @@ impl<'a> Group<'a> {
 
     /// Errors of the parts, in percent of the true divergence, with their signs.
     fn errors(&self, terms: &Terms) -> Option<[f64; 4]> {
-        let (s, [xy, xx, yy]) = (self.truth.divergence?, self.truth.terms?);
-        let (t, [vxy, vxx, vyy]) = (terms.divergence?, terms.terms?);
+        let (s, [xy, xx, yy]) = (self.truth.divergence?, self.truth.values?);
+        let (t, [vxy, vxx, vyy]) = (terms.divergence?, terms.values?);
         let errors = [t - s, vxy - xy, 0.5 * (vxx - xx), 0.5 * (vyy - yy)];
         Some(errors.map(|e| 100.0 * e / s.abs()))
     }
@@ -220,8 +221,9 @@ impl<'a> Group<'a> {
         });
         let ours: Vec<_> = ours.filter(|(error, ..)| *error <= s.mean).collect();
         if let Some((error, time, a)) = ours.iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
-            text += &format!(
-                " Ours at accuracy {a:e} is off by {} % in {}: {} times the speed.",
+            let _ = write!(
+                text,
+                " Ours at accuracy {a:e} is off by {} % in {}, {} times the speed.",
                 short(*error),
                 duration(*time),
                 digits(seconds.mean / time, 2)
@@ -246,6 +248,7 @@ impl Divergences {
                 .title(format!("eps = {}", group.eps))
                 .axes("time in seconds", "error of S in %")
                 .logarithmic(true, true)
+                .snug()
                 .size(430.0, 330.0);
             for (entrant, name) in [
                 (Entrant::Rf, "RF: the paper's random features"),
@@ -276,7 +279,7 @@ impl Divergences {
              repeats, bands from the lowest to the highest.",
             self.n, self.repeats
         );
-        let picture = Picture::multiples("Error of the divergence", 3, panels)?;
+        let picture = Picture::multiples("Error of the divergence", columns(panels.len()), panels)?;
         Ok(Figure { suffix: "", picture, caption })
     }
 
@@ -288,6 +291,7 @@ impl Divergences {
                 .title(format!("eps = {}", group.eps))
                 .axes("number of features r", "error in % of S")
                 .logarithmic(true, true)
+                .snug()
                 .size(430.0, 330.0);
             for (part, name) in PARTS.into_iter().enumerate() {
                 let mark = |&rank: &usize| {
@@ -299,10 +303,14 @@ impl Divergences {
             }
             panels.push(panel);
         }
-        let caption = "The paper's features: errors of the divergence and of its terms, in percent of the divergence. Errors of \
-                       terms that share their features cancel in part."
+        let caption = "The paper's features: errors of the divergence and of its terms, in percent of the divergence, \
+                       means over repeats with bands from the lowest to the highest. All terms share their features."
             .to_owned();
-        let picture = Picture::multiples("Errors of the terms, random features", 3, panels)?;
+        let picture = Picture::multiples(
+            "Errors of the terms, random features",
+            columns(panels.len()),
+            panels,
+        )?;
         Ok(Figure { suffix: "-terms", picture, caption })
     }
 

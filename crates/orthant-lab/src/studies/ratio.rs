@@ -199,6 +199,7 @@ fn panel(eps: f64, rows: &[Row]) -> Result<Panel, Failure> {
         .title(format!("eps = {eps}"))
         .axes("number of features r", "|k_theta / k - 1|")
         .logarithmic(true, true)
+        .snug()
         .size(430.0, 340.0);
     let marks = |f: fn(&Row) -> Spread| -> Vec<Mark> {
         rows.iter().map(|row| Mark { x: row.rank as f64, y: f(row) }).collect()
