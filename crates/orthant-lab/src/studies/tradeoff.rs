@@ -131,11 +131,13 @@ impl Study for Tradeoff {
         let iterations = 3.0 + reach / request.eps;
         let time = match request.entrant {
             Entrant::Rf => 2.0 * n * r * (20e-9 + 0.7e-9 * iterations),
-            Entrant::Nys => 0.25e-9 * 2.0 * n * r * r,
-            Entrant::Sin => n * n * (30e-9 + 0.5e-9 * iterations),
-            Entrant::Truth if self.truth == Truth::Exact => n * n * 5e-9 * (20.0 + iterations),
+            Entrant::Nys => 0.3e-9 * 2.0 * n * r * r,
+            Entrant::Sin => n * n * (40e-9 + 0.7e-9 * iterations),
+            // To the end, which takes several times as many iterations.
+            Entrant::Truth if self.truth == Truth::Exact => n * n * 8e-9 * 8.0 * iterations,
+            Entrant::Truth if self.problem == Problem::Sphere => n * 6e-5 * iterations.sqrt(),
             Entrant::Truth => n * 1e-5 * iterations.sqrt(),
-            Entrant::Ours if self.problem == Problem::Higgs => n * n * 2e-7,
+            Entrant::Ours if self.problem == Problem::Higgs => n * n * 3e-7,
             Entrant::Ours => n * 2e-6 * iterations.sqrt(),
         };
         time.min(request.limit).max(1e-3)

@@ -205,7 +205,7 @@ impl<'a> Group<'a> {
                     )
                 }
                 None if runs == 0 => continue,
-                None => format!("{} has no result", entrant.name()),
+                None => format!("{} has no converged result", entrant.name()),
             };
             if let Some(first) = failures.first() {
                 let _ = write!(text, ", {} of {runs} runs failed ({first})", failures.len());
