@@ -628,9 +628,11 @@ impl Picture {
         Ok(Picture { scene: legend(figure).render() })
     }
 
-    /// As a vector graphic.
+    /// As a vector graphic, that a page can make smaller.
     pub fn svg(&self) -> String {
-        SvgBackend::new().render_scene(&self.scene)
+        let svg = SvgBackend::new().render_scene(&self.scene);
+        let Scene { width, height, .. } = self.scene;
+        svg.replacen("<svg ", &format!("<svg viewBox=\"0 0 {width} {height}\" "), 1)
     }
 
     /// As pixels.

@@ -66,6 +66,7 @@ fn several_panels_with_one_legend() {
         svg.find(word).unwrap()
     });
     assert!(places[1] < places[2] && places[2] < places[3]);
+    assert!(svg.starts_with("<svg viewBox=\"0 0 "));
     assert!(svg.contains("slope 2") && svg.contains(">0.002<") && !svg.contains("0.0020"));
     assert!(matches!(Picture::multiples("", 2, Vec::new()), Err(Error::Empty)));
 }
