@@ -67,7 +67,7 @@ pub(crate) enum Command {
         mut_arg("weights", |a| a.value_name("LIST").help_heading(BARYCENTER)
             .help("Weights of the clouds, one for each, as in 0.2,0.3,0.5 [default: equal]")),
         mut_arg("output", |a| a.help_heading(BARYCENTER)
-            .help("Write the points and their weights to a CSV file")),
+            .help("Write the points and their weights to a table, .csv, .tsv or .npy")),
         mut_arg("trace", |a| a.help("Write the iterations to a file of JSON Lines")),
         mut_arg("tol", |a| a.help("Stop when the L1 error of the marginals is below this [default: 1e-6, with --debiased on given points 1e-3]")
             .hide_default_value(true)
@@ -95,7 +95,7 @@ pub(crate) enum Command {
         mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance of all points; 1 for arccos and linear]")),
         mut_arg("accuracy", |a| a.help("Largest error of the terms of the divergence that auto and lattices may make; the p-value is valid with any [default: 1e-2]")),
         mut_arg("seed", |a| a.help("Seed of the permutations, and of random features")),
-        mut_arg("output", |a| a.help("Write the divergences of the clouds (0) and of the permutations to a CSV file")),
+        mut_arg("output", |a| a.help("Write the divergences of the clouds (0) and of the permutations to a table, .csv, .tsv or .npy")),
         mut_arg("certify", |a| a.hide(true)),
         mut_arg("polish", |a| a.hide(true)),
         mut_arg("solver", |a| a.hide(true)),
@@ -197,7 +197,7 @@ const COMPARE_EXAMPLES: &str = "Examples:\n  \
     mut_arg("eps", |a| a.help("Regularisation [default: 0.05 times the mean squared distance over all pairs of clouds; 1 for arccos and linear]")),
     mut_arg("weights", |a| a.help("Column of weights, in all files (name or position); for .npz also another array")),
     mut_arg("time_limit", |a| a.help("Stop after this time, all pairs together: seconds, or with a unit (500ms, 30s, 5m, 2h); see --keep")),
-    mut_arg("output", |a| a.help("Write the matrix to a CSV file, with names")),
+    mut_arg("output", |a| a.help("Write the matrix to a table, .csv or .tsv with names, .npy without")),
     mut_arg("weights_x", |a| a.hide(true)),
     mut_arg("weights_y", |a| a.hide(true)),
     mut_arg("reach_x", |a| a.hide(true)),
@@ -213,7 +213,7 @@ pub(crate) struct Compare {
     /// Split one file into clouds by the values of a column, text or numbers (name or position)
     #[arg(long, value_name = "COLUMN", help_heading = "Reading files")]
     pub(crate) group: Option<String>,
-    /// Write all pairs to a CSV file: first, second, divergence, low, high, converged
+    /// Write all pairs to a table, .csv or .tsv: first, second, divergence, low, high, converged
     #[arg(long, value_name = "FILE")]
     pub(crate) intervals: Option<PathBuf>,
     /// Draw the matrix with its tree, and the clouds in the plane, to a file, .svg or .png

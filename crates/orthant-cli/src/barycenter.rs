@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use orthant::{
-    Barycenters, Measure, Next, Options, Points, Rest, Step, Values, mean_squared_distance,
-};
-use orthant_io::Cloud;
+use orthant::{Barycenters, Measure, Next, Options, Points, Rest, Step, mean_squared_distance};
+use orthant_io::{Cells, Cloud, Series, TableFormat};
 use serde::Serialize;
 
 use crate::args::Barycenter;
@@ -48,10 +47,11 @@ pub(crate) fn run(arguments: &Barycenter) -> Result<ExitCode, Failure> {
     let solve = &arguments.solve;
     let method = solve::method(solve)?;
     refuse(arguments)?;
-    for (path, option) in [(&solve.output, "--output"), (&solve.trace, "--trace")] {
-        if let Some(path) = path {
-            output::check_writable(path, option)?;
-        }
+    if let Some(path) = &solve.output {
+        output::check_table(path, "--output")?;
+    }
+    if let Some(path) = &solve.trace {
+        output::check_writable(path, "--trace")?;
     }
     let shares = shares(arguments)?;
     let files = Files::read(arguments)?;
@@ -360,9 +360,9 @@ impl Files {
     }
 }
 
-/// Writes the points and their weights as CSV.
+/// Writes the points and their weights as a table.
 fn write(
-    path: &std::path::Path,
+    path: &Path,
     files: &Files,
     support: &Points<'_>,
     weights: &[f64],
@@ -370,36 +370,17 @@ fn write(
 ) -> Result<(), Failure> {
     let named = files.support.iter().chain(&files.clouds).find_map(|c| c.columns.clone());
     let names = named.unwrap_or_else(|| (1..=support.dim()).map(|k| format!("x{k}")).collect());
-    let Values::F64(values) = support.values() else {
-        return Err(Failure::input("the support is in double precision"));
-    };
-    let written = orthant_io::write_atomic(path, |out| {
-        for name in &names {
-            write!(out, "{},", quoted(name))?;
-        }
-        writeln!(out, "weight{}", if peaks.is_some() { ",softmax" } else { "" })?;
-        for (i, (point, weight)) in values.chunks_exact(support.dim()).zip(weights).enumerate() {
-            for x in point {
-                write!(out, "{x},")?;
-            }
-            write!(out, "{weight}")?;
-            if let Some(peaks) = peaks {
-                write!(out, ",{}", peaks[i])?;
-            }
-            writeln!(out)?;
-        }
-        Ok(())
-    });
-    written.map_err(|error| Failure::Other(error.into()))
-}
-
-/// A name as a field of CSV.
-fn quoted(name: &str) -> String {
-    if name.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    } else {
-        name.to_owned()
-    }
+    let coordinates = names
+        .into_iter()
+        .enumerate()
+        .map(|(c, name)| (name, (0..support.len()).map(|i| support.coordinate(i, c)).collect()));
+    let beside = [("weight", Some(weights)), ("softmax", peaks)];
+    let beside = beside.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of?.to_vec())));
+    let columns: Vec<Series<'_>> = coordinates
+        .chain(beside)
+        .map(|(name, numbers)| Series { name, cells: Cells::Numbers(numbers) })
+        .collect();
+    output::write_table(path, TableFormat::of(path)?, &columns, true)
 }
 
 /// The answer for people.

@@ -3,7 +3,6 @@
 mod keep;
 
 use std::fmt::Write as _;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -13,7 +12,7 @@ use orthant::{
     leaves, linkage, mean_squared_distances,
 };
 use orthant_draw::{Panel, Picture};
-use orthant_io::{Missing, Others, ReadOptions, Values};
+use orthant_io::{Cells, Missing, Others, ReadOptions, Series, TableFormat, Values};
 use serde::Serialize;
 
 use crate::args::{Compare, MissingName};
@@ -109,14 +108,19 @@ fn check(arguments: &Compare) -> Result<(), Failure> {
         ("--picture", arguments.picture.as_deref()),
         ("--keep", arguments.keep.as_deref()),
     ])?;
-    for (path, option) in [
-        (&solve.output, "--output"),
-        (&arguments.intervals, "--intervals"),
-        (&arguments.keep, "--keep"),
-    ] {
-        if let Some(path) = path {
-            output::check_writable(path, option)?;
-        }
+    if let Some(path) = &solve.output {
+        output::check_table(path, "--output")?;
+    }
+    if let Some(path) = &arguments.intervals
+        && output::check_table(path, "--intervals")? == TableFormat::Npy
+    {
+        return Err(Failure::input(format!(
+            "{}: pairs have names, which an array cannot hold; write .csv or .tsv",
+            path.display()
+        )));
+    }
+    if let Some(path) = &arguments.keep {
+        output::check_writable(path, "--keep")?;
     }
     Ok(())
 }
@@ -351,7 +355,7 @@ impl Arrangement {
         Ok(Some(Arrangement { tree, order, points: plane.points, share: plane.share }))
     }
 
-    /// The matrix with its tree, and the clouds in the plane.
+    /// The matrix, its tree, and the clouds in the plane.
     fn picture(&self, names: &[String], matrix: &[f64]) -> Result<Picture, Failure> {
         let merges: Vec<[f64; 4]> = self
             .tree
@@ -363,7 +367,8 @@ impl Arrangement {
         let mut plane = Panel::new().title("The clouds in the plane").equal();
         plane = plane.axes(format!("root of the divergence ({share})"), "");
         plane.named(&self.points, names, 0)?;
-        Ok(Picture::grid("", 2, vec![map, plane])?)
+        let tree = Panel::tree(names, &merges, "mean divergence of two clusters")?;
+        Ok(Picture::grid("", 3, vec![map, tree.title("Average linkage"), plane])?)
     }
 }
 
@@ -637,47 +642,41 @@ fn list_text(names: &[String], comparison: &Comparison) -> String {
     )
 }
 
-/// A name as a field of CSV.
-fn field(name: &str) -> String {
-    if name.contains([',', '"', '\n', '\r']) || name.trim() != name {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    } else {
-        name.to_owned()
-    }
-}
-
-/// The square matrix with names.
+/// The square matrix with names, or in an array without.
 fn write_matrix(path: &Path, names: &[String], comparison: &Comparison) -> Result<(), Failure> {
-    let written = orthant_io::write_atomic(path, |out| {
-        write!(out, "name")?;
-        names.iter().try_for_each(|name| write!(out, ",{}", field(name)))?;
-        writeln!(out)?;
-        for (i, name) in names.iter().enumerate() {
-            write!(out, "{}", field(name))?;
-            for j in 0..comparison.count {
-                let value = comparison.value(i, j).ok_or(io::ErrorKind::InvalidData)?;
-                write!(out, ",{value}")?;
-            }
-            writeln!(out)?;
-        }
-        Ok(())
-    });
-    written.map_err(|error| Failure::Other(error.into()))
+    let format = TableFormat::of(path)?;
+    let matrix = comparison.matrix().unwrap_or_default();
+    let column = |(j, name): (usize, &String)| Series {
+        name: name.clone(),
+        cells: Cells::Numbers(matrix.iter().skip(j).step_by(comparison.count).copied().collect()),
+    };
+    let mut columns: Vec<Series<'_>> = names.iter().enumerate().map(column).collect();
+    if format != TableFormat::Npy {
+        columns.insert(0, Series { name: "name".to_owned(), cells: Cells::Text(names) });
+    }
+    output::write_table(path, format, &columns, true)
 }
 
 /// A row a pair; ends of intervals that are not known are empty.
 fn write_intervals(path: &Path, names: &[String], comparison: &Comparison) -> Result<(), Failure> {
-    let written = orthant_io::write_atomic(path, |out| {
-        writeln!(out, "first,second,divergence,low,high,converged")?;
-        for p in &comparison.pairs {
-            let (first, second) = (field(&names[p.first]), field(&names[p.second]));
-            let end = |end: Option<f64>| end.map_or_else(String::new, |x| x.to_string());
-            let (low, high) = (end(p.interval.map(|i| i.low)), end(p.interval.map(|i| i.high)));
-            writeln!(out, "{first},{second},{},{low},{high},{}", p.value, p.converged)?;
-        }
-        Ok(())
-    });
-    written.map_err(|error| Failure::Other(error.into()))
+    let format = TableFormat::of(path)?;
+    let text = |cell: &dyn Fn(&Pair) -> String| -> Vec<String> {
+        comparison.pairs.iter().map(cell).collect()
+    };
+    let end = |end: Option<f64>| end.map_or_else(String::new, |x| x.to_string());
+    let cells = [
+        ("first", text(&|p| names[p.first].clone())),
+        ("second", text(&|p| names[p.second].clone())),
+        ("divergence", text(&|p| p.value.to_string())),
+        ("low", text(&|p| end(p.interval.map(|i| i.low)))),
+        ("high", text(&|p| end(p.interval.map(|i| i.high)))),
+        ("converged", text(&|p| p.converged.to_string())),
+    ];
+    let columns: Vec<Series<'_>> = cells
+        .iter()
+        .map(|(name, cells)| Series { name: (*name).to_owned(), cells: Cells::Text(cells) })
+        .collect();
+    output::write_table(path, format, &columns, true)
 }
 
 #[cfg(test)]
@@ -697,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_brief_and_fields_quoted() {
+    fn numbers_are_brief() {
         for (x, text) in [
             (0.0, "0"),
             (1.234_567, "1.2346"),
@@ -707,9 +706,5 @@ mod tests {
         ] {
             assert_eq!(brief(x), text);
         }
-        assert_eq!(
-            (field("a b"), field("a,\"b\"")),
-            ("a b".to_owned(), "\"a,\"\"b\"\"\"".to_owned())
-        );
     }
 }

@@ -396,9 +396,8 @@ pub(crate) fn write_table(
 
 /// Checks, before any work, that a table can be written to a file.
 pub(crate) fn check_table(path: &Path, option: &str) -> Result<TableFormat, Failure> {
-    let format = TableFormat::of(path)?;
     check_writable(path, option)?;
-    Ok(format)
+    Ok(TableFormat::of(path)?)
 }
 
 /// Checks that nothing is written over something else.

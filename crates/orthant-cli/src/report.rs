@@ -223,7 +223,21 @@ impl Page<'_> {
     fn rows(&self) -> Vec<[String; 3]> {
         let r = self.report;
         let row = |name: &str, value: String, note: &str| [name.to_owned(), value, note.to_owned()];
+        let interval = |r: &Report, name: &str| {
+            let Some(i) = r.interval else {
+                let note = "not known of this method; --certify finds it";
+                return row(name, "no error bar".to_owned(), note);
+            };
+            let note = match i.kind {
+                "exact" => "the exact kernel, as far as the iterations converged",
+                "bound" => "the exact value is in there: a proven bound",
+                _ => "the exact value is in there: samples of the plan, three standard errors",
+            };
+            let (low, high) = (r.certified() - i.low, i.high - r.certified());
+            row(name, format!("-{} to +{}", rough(low, 1), rough(high, 1)), note)
+        };
         let mut rows = vec![
+            interval(self.divergence, "error of the divergence"),
             row(
                 "points",
                 format!("{} and {}", output::count(r.n), output::count(r.m)),
@@ -232,6 +246,7 @@ impl Page<'_> {
             row("epsilon", number(r.epsilon), "of the entropic regularisation"),
             row("value", with_interval(r, r.value), "W, as the paper has it"),
             row("value_kl", with_interval(r, r.value_kl), "POT \"KL\", OTT"),
+            interval(r, "their error"),
         ];
         if let Some(cost) = r.transport_cost {
             rows.push(row("transport cost", number(cost), "<P, C>"));

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use orthant::{Next, Stop, TwoSample, TwoSampleTest};
+use orthant_io::{Cells, Series, TableFormat};
 use serde::Serialize;
 
 use crate::args::Test;
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
         ],
     )?;
     if let Some(path) = &solve.output {
-        output::check_writable(path, "--output")?;
+        output::check_table(path, "--output")?;
     }
     let clouds = Clouds::read(solve)?;
     let [mu, nu] = clouds.measures(solve)?;
@@ -91,13 +92,13 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
     bar.finish_and_clear();
     let found = found.map_err(|error| Failure::from(error).name_cloud([&solve.x, &solve.y]))?;
     if let Some(path) = &solve.output {
-        let written = orthant_io::write_atomic(path, |out| {
-            writeln!(out, "permutation,divergence")?;
-            writeln!(out, "0,{}", found.statistic)?;
-            let null = found.null.iter().enumerate();
-            null.into_iter().try_for_each(|(i, d)| writeln!(out, "{},{d}", i + 1))
-        });
-        written.map_err(|error| Failure::Other(error.into()))?;
+        let values: Vec<f64> = std::iter::once(found.statistic).chain(found.null.clone()).collect();
+        let numbers = Cells::Indices((0..values.len() as u64).collect());
+        let columns = [
+            Series { name: "permutation".to_owned(), cells: numbers },
+            Series { name: "divergence".to_owned(), cells: Cells::Numbers(values) },
+        ];
+        output::write_table(path, TableFormat::of(path)?, &columns, true)?;
     }
     let report = Report {
         p_value: found.p_value,

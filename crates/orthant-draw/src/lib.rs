@@ -99,6 +99,8 @@ pub struct Panel {
     levels: Vec<(f64, String)>,
     /// What a legend for several panels has of this one, with the colour.
     keys: Vec<(usize, LegendEntry)>,
+    /// Names of the rows of a tree.
+    rows: Vec<String>,
     size: [f64; 2],
     /// Letters of the longest name in the legend.
     longest: usize,
@@ -130,6 +132,7 @@ impl Panel {
             snug: false,
             levels: Vec::new(),
             keys: Vec::new(),
+            rows: Vec::new(),
             size: [560.0, 420.0],
             longest: 0,
         }
@@ -476,6 +479,39 @@ impl Panel {
         Ok(panel)
     }
 
+    /// A tree from left to right, whose forks are where clusters join. Merges as for [`Panel::clustered`].
+    pub fn tree(names: &[String], merges: &[[f64; 4]], legend: &str) -> Result<Self> {
+        let count = names.len();
+        if count == 0 {
+            return Err(Error::Empty);
+        }
+        same("merges", count - 1, merges.len())?;
+        check("heights", merges.iter().map(|m| m[2]))?;
+        let forks = forks(count, merges).ok_or(Error::Shape {
+            what: "clusters of a tree",
+            expected: 2 * count - 1,
+            got: merges.len(),
+        })?;
+        let mut panel = Panel::new().axes(legend, "").size(560.0, 120.0 + 24.0 * count as f64);
+        let highest = merges.iter().fold(0.0_f64, |a, m| a.max(m[2]));
+        let right = if highest > 0.0 { 1.05 * highest } else { 1.0 };
+        panel.limits = Some([[0.0, right], [0.5, count as f64 + 0.5]]);
+        // Of leaves, in the order of the tree.
+        let mut leaves: Vec<usize> = (0..count).collect();
+        leaves.sort_by(|a, b| forks[*a][1].total_cmp(&forks[*b][1]));
+        panel.rows = leaves.iter().map(|&k| names[k].clone()).collect();
+        for (merge, &[height, _]) in merges.iter().zip(&forks[count..]) {
+            let [left, right] = [merge[0], merge[1]].map(|k| forks[whole(k)]);
+            let corners = [left, [height, left[1]], [height, right[1]], right];
+            let plot = LinePlot::new()
+                .with_data(corners.map(|[x, y]| (x, y)))
+                .with_color(COLOURS[0])
+                .with_stroke_width(1.5);
+            panel.plots.push(plot.into());
+        }
+        Ok(panel)
+    }
+
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few columns")]
     fn layout(&self) -> Layout {
         let columns = self.size[0] / (LETTER * self.longest as f64 + MARK);
@@ -507,6 +543,9 @@ impl Panel {
             layout = layout.with_x_axis_min(left / MARGIN).with_x_axis_max(right * MARGIN);
             layout = layout.with_y_axis_min(low / MARGIN).with_y_axis_max(high * MARGIN);
         }
+        if !self.rows.is_empty() {
+            layout = layout.with_y_categories(self.rows.clone()).with_show_grid(false);
+        }
         if let Some([[left, right], [low, high]]) = self.limits {
             layout = layout.with_x_axis_min(left).with_x_axis_max(right);
             layout = layout.with_y_axis_min(low).with_y_axis_max(high);
@@ -532,6 +571,51 @@ fn power_tick() -> TickFormat {
             format!("{value:.0e}")
         }
     }))
+}
+
+/// A number that counts something.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "negative ones become 0"
+)]
+fn whole(number: f64) -> usize {
+    number as usize
+}
+
+/// Where the clusters of a tree are: the height, and the place among the leaves, the first of which is on top. None if it
+/// is no tree.
+fn forks(count: usize, merges: &[[f64; 4]]) -> Option<Vec<[f64; 2]>> {
+    let mut forks = vec![[0.0; 2]; count + merges.len()];
+    // From the root, the clusters whose leaves come next.
+    let (mut open, mut order) = (vec![count + merges.len() - 1], Vec::new());
+    while let Some(cluster) = open.pop() {
+        match cluster.checked_sub(count) {
+            None => order.push(cluster),
+            Some(k) if order.len() + open.len() + 2 <= count => {
+                let [left, right] = [merges[k][0], merges[k][1]].map(whole);
+                if left >= cluster || right >= cluster {
+                    return None;
+                }
+                open.extend([right, left]);
+            }
+            Some(_) => return None,
+        }
+    }
+    let mut different = order.clone();
+    different.sort_unstable();
+    different.dedup();
+    if different.len() < count {
+        return None;
+    }
+    for (place, leaf) in order.iter().enumerate() {
+        forks[*leaf] = [0.0, (count - place) as f64];
+    }
+    for (k, merge) in merges.iter().enumerate() {
+        let [left, right] = [merge[0], merge[1]].map(|c| forks[whole(c)]);
+        forks[count + k] = [merge[2], 0.5 * (left[1] + right[1])];
+    }
+    Some(forks)
 }
 
 /// Pixels of a letter of the legend, and of what is beside a name.

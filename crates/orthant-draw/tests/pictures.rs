@@ -112,6 +112,35 @@ fn matrices_with_a_tree() {
 }
 
 #[test]
+fn trees_have_their_names_and_heights() {
+    let merges = [[0.0, 2.0, 1.0, 2.0], [1.0, 3.0, 5.0, 3.0]];
+    let svg = Picture::from(Panel::tree(&names(3), &merges, "distance").unwrap()).svg();
+    for word in ["cloud 0", "cloud 2", "distance"] {
+        assert!(svg.contains(word), "{word}");
+    }
+    Picture::from(Panel::tree(&names(1), &[], "").unwrap()).png().unwrap();
+    assert!(matches!(Panel::tree(&[], &[], ""), Err(Error::Empty)));
+    assert!(matches!(Panel::tree(&names(3), &merges[..1], ""), Err(Error::Shape { .. })));
+    // A cluster inside itself, one twice, and no number.
+    for bad in [[3.0, 4.0, 5.0, 3.0], [0.0, 3.0, 5.0, 3.0], [3.0, 3.0, 5.0, 3.0]] {
+        let tree = Panel::tree(&names(3), &[merges[0], bad], "");
+        assert!(matches!(tree, Err(Error::Shape { .. })), "{bad:?}");
+    }
+    let bad = [0.0, 1.0, f64::NAN, 2.0];
+    assert!(matches!(Panel::tree(&names(2), &[bad], ""), Err(Error::NotFinite { .. })));
+}
+
+#[test]
+fn paths_and_fixed_axes() {
+    let ways: Vec<Vec<[f64; 2]>> = (0..3).map(|k| spiral(4 + k)).collect();
+    let mut panel = Panel::new().showing(&[[-100.0, 0.0], [100.0, 50.0]]);
+    panel.paths("ways", &ways).unwrap();
+    let svg = Picture::from(panel).svg();
+    assert!(svg.contains("ways") && svg.contains(">100<") && svg.contains(">50<"));
+    assert!(matches!(Panel::new().paths("none", &[]), Err(Error::Empty)));
+}
+
+#[test]
 fn several_panels() {
     let panels = (0..3).map(|k| {
         let mut panel = Panel::new().title(format!("panel {k}"));

@@ -515,6 +515,8 @@ impl Walk<'_> {
         if self.moved * (1.0 - momentum) > 2.0 * self.size * pull {
             self.velocity.fill(0.0);
         }
+        // The first step may be far too long.
+        let least = self.size * if self.steps == 0 { SMALLEST_FIRST } else { SMALLEST_NEXT };
         loop {
             let velocity = self.faster(momentum);
             let there: Vec<f64> = self.points.iter().zip(&velocity).map(|(x, v)| x + v).collect();
@@ -535,7 +537,7 @@ impl Walk<'_> {
             self.rejected += 1;
             if self.velocity.iter().any(|v| *v != 0.0) {
                 self.velocity.fill(0.0);
-            } else if self.size > largest * SMALLEST_STEP {
+            } else if self.size > least {
                 self.size *= 0.5;
             } else {
                 return Err(failure);
@@ -579,8 +581,9 @@ impl std::fmt::Debug for Descent<'_, '_> {
 
 /// How far points of a start are moved, in units of `sqrt(eps)`.
 const NUDGE: f64 = 0.01;
-/// Steps are not made smaller than this part of the first.
-const SMALLEST_STEP: f64 = 1e-4;
+/// Steps are not made smaller than this part of what was asked for, and later of the one before.
+const SMALLEST_FIRST: f64 = 1e-12;
+const SMALLEST_NEXT: f64 = 1e-3;
 
 /// What a descent leaves.
 struct Ended {

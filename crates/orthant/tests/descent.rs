@@ -183,6 +183,9 @@ fn a_step_that_is_too_long_is_made_shorter() {
     assert!(sizes[1].0 < 5.0 && sizes[1].1 > 2, "{sizes:?}");
     assert!(found.divergence.value < 1e-2 * found.first, "{found:?}");
     assert!(found.gradients > found.steps + 3);
+    // However far it would be.
+    let found = Descent::new(&options).step(1e9).max_steps(50).flow(&mu, &nu).unwrap();
+    assert!(found.divergence.value < 1e-2 * found.first, "{found:?}");
 }
 
 #[test]
