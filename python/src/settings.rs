@@ -9,9 +9,9 @@ use orthant::{
     Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options, Precision,
 };
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::arrays::{Cloud, Matrix, Take};
 use crate::errors::{raised, raised_by};
@@ -431,13 +431,13 @@ pub(crate) fn extract<'py, T: FromPyObjectOwned<'py>>(
     name: &str,
     what: &str,
 ) -> PyResult<T> {
-    value.extract().map_err(|_| {
+    value.extract().map_err(|error: T::Error| {
         let message = match value.repr() {
             Ok(shown) => format!("{name} must be {what}, got {shown}"),
             Err(_) => format!("{name} must be {what}"),
         };
-        // An integer of the wrong sign or size.
-        if value.is_instance_of::<PyInt>() {
+        // A number of the wrong sign or size, or of another kind.
+        if Into::<PyErr>::into(error).is_instance_of::<PyOverflowError>(value.py()) {
             PyValueError::new_err(message)
         } else {
             PyTypeError::new_err(message)

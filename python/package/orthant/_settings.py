@@ -74,7 +74,7 @@ class Resumed(Settings, total=False):
 
 DEFAULTS: dict[str, Any] = {
     "method": "auto",
-    "accuracy": None,
+    "accuracy": 1e-3,
     "rank": None,
     "anchors": None,
     "features": None,
