@@ -162,6 +162,18 @@ pub(crate) fn default_q(clouds: &[&Points<'_>], epsilon: f64) -> f64 {
     theory::paper_q(largest, epsilon, clouds[0].dim())
 }
 
+/// The paper's `q`: anchors of clouds of this radius have the variance `q epsilon / 4` on every axis.
+#[pyfunction]
+pub(crate) fn paper_q(radius: f64, epsilon: f64, dim: usize) -> PyResult<f64> {
+    if !(radius >= 0.0 && radius.is_finite() && epsilon > 0.0 && epsilon.is_finite() && dim > 0) {
+        let message = format!(
+            "radius must not be negative, epsilon and dim must be positive; got {radius}, {epsilon} and {dim}"
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(theory::paper_q(radius, epsilon, dim))
+}
+
 /// Which map, or a matrix of features.
 pub(crate) fn one_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Given<'py>> {
     match object.cast::<FeatureMap>() {

@@ -20,7 +20,7 @@ mod watch;
 #[pyo3::pymodule]
 mod _orthant {
     #[pymodule_export]
-    use crate::features::FeatureMap;
+    use crate::features::{FeatureMap, paper_q};
     #[pymodule_export]
     use crate::many::{
         Barycenter, Compared, Comparison, Flow, FreeBarycenter, Step, TwoSample, barycenter,
