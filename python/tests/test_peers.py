@@ -12,20 +12,22 @@ def test_geomloss(clouds):
     torch = pytest.importorskip("torch")
     geomloss = pytest.importorskip("geomloss")
     x, y, a, b = clouds
+    x, y, a, b = x[:50], y[:40], a[:50] / a[:50].sum(), b[:40] / b[:40].sum()
     epsilon = 0.5
+    torch.set_num_threads(1)
     tensors = [torch.tensor(t) for t in (a, x, b, y)]
     blur = (epsilon / 2) ** 0.5
 
     def loss(debias, **more):
-        settings = {"p": 2, "blur": blur, "debias": debias, "scaling": 0.99, "backend": "tensorized"}
+        settings = {"p": 2, "blur": blur, "debias": debias, "scaling": 0.997, "backend": "tensorized"}
         return geomloss.SamplesLoss("sinkhorn", **settings, **more)(*tensors).item()
 
-    # Annealing is all that GeomLoss does: with scaling 0.99 it comes within a few 1e-4.
+    # GeomLoss anneals epsilon and does nothing else: errors fall with the square of 1 - scaling.
     apart = orthant.divergence(x, y, epsilon, a, b, **EXACT)
-    assert 2 * loss(True) == pytest.approx(apart.value, rel=2e-3)
-    assert 2 * loss(False) == pytest.approx(orthant.rot(x, y, epsilon, a, b, **EXACT).value_kl, rel=2e-3)
+    assert 2 * loss(True) == pytest.approx(apart.value, rel=2e-6)
+    assert 2 * loss(False) == pytest.approx(orthant.rot(x, y, epsilon, a, b, **EXACT).value_kl, rel=1e-6)
     assert 2 * loss(True, reach=1.5) == pytest.approx(
-        orthant.divergence(x, y, epsilon, a, b, reach=1.5, **EXACT).value, rel=5e-3
+        orthant.divergence(x, y, epsilon, a, b, reach=1.5, **EXACT).value, rel=1e-4
     )
 
 

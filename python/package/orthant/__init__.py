@@ -18,7 +18,7 @@ attribute              formula                                  elsewhere
 ``transport_cost``     ``<P, C>``                               POT ``value_linear``
 ``potentials``         ``eps log u, eps log v``                 OTT; ``eps`` times POT's
 ``potentials_kl``      the same less ``eps log a, eps log b``   twice GeomLoss
-``Divergence.value``   ``W(x,y) - (W(x,x) + W(y,y)) / 2``       OTT, POT; twice GeomLoss
+``Divergence.value``   ``W(x,y) - (W(x,x) + W(y,y)) / 2``       OTT; twice GeomLoss
 =====================  =======================================  ====================================================
 """
 
