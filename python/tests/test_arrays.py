@@ -48,7 +48,7 @@ def misaligned(x):
         lambda x: x.astype(">f8"),
         lambda x: x.astype(np.longdouble),
         lambda x: x.tolist(),
-        lambda x: np.asmatrix(x),
+        pytest.param(np.asmatrix, marks=pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")),
         lambda x: pd.DataFrame(x),
         lambda x: pd.DataFrame(x).convert_dtypes(),
         lambda x: pa.table(dict(zip("pqr", x.T.copy()))),
@@ -83,7 +83,7 @@ def test_whole_numbers_are_converted(kind):
 def test_weights_of_any_kind(clouds):
     x, y, a, _ = clouds
     counts = np.round(a * 5000).astype(int)
-    first = value(x, y, ) if counts is None else orthant.rot(x, y, 0.5, counts / counts.sum()).value
+    first = orthant.rot(x, y, 0.5, counts / counts.sum()).value
     for weights in [counts, counts.tolist(), pd.Series(counts), pa.array(counts), np.repeat(counts, 2)[::2]]:
         assert orthant.rot(x, y, 0.5, weights).value == pytest.approx(first, rel=1e-12)
 

@@ -68,7 +68,7 @@ class _Value(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     @staticmethod
     def forward(ctx: Any, options: dict[str, Any], memory: Optional[_Memory], *inputs: Optional[Tensor]) -> Tensor:
         x, y, a, b, anchors, xi, zeta = (_array(t) for t in inputs)
-        wanted = [name for name, needed in zip(_BY, ctx.needs_input_grad[2:]) if needed]
+        wanted: list[Any] = [name for name, needed in zip(_BY, ctx.needs_input_grad[2:]) if needed]
         settings = dict(options)
         epsilon = settings.pop("epsilon")
         points = [x, y] if xi is None else [xi, zeta]
