@@ -14,10 +14,10 @@ const HELP: &str = "\
 Usage: cargo xtask TASK
 
 Tasks:
-  test     formatting, lints, all tests, documentation, the README's first command, and a comparison
-           with other libraries through Python (sets up its own environment)
+  test     formatting, lints, all tests, documentation, the README's first command, a comparison with
+           other libraries through Python, and the Python package (sets up its own environment)
   rust     the same without Python
-  python   the comparison with other libraries only";
+  python   the comparison with other libraries and the Python package only";
 
 fn main() -> ExitCode {
     let task = env::args().nth(1).unwrap_or_default();
@@ -53,7 +53,8 @@ fn rust() -> Result<(), String> {
     cargo(&["run", "--release", "--quiet", "--", "demo"])
 }
 
-/// Results of the release build against POT, on files that NumPy, pandas and Arrow wrote; its pages in a browser.
+/// Results of the release build against POT, on files that NumPy, pandas and Arrow wrote; its pages in a browser; and
+/// the Python package, as a wheel that is built and installed.
 fn python() -> Result<(), String> {
     cargo(&["build", "--release", "--quiet"])?;
     let target = target();
@@ -83,6 +84,35 @@ fn python() -> Result<(), String> {
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .args([folder.join("compare.py"), folder.join("page.py")])
         .env("ORTHANT", target.join("release").join("orthant"))
+        .env("PYTHONDONTWRITEBYTECODE", "1"))?;
+    package(&python)
+}
+
+/// Builds the wheel, installs it and tests it: what users get, and not the folder of its sources.
+fn package(python: &Path) -> Result<(), String> {
+    let folder = root().join("python");
+    let wheels = target().join("wheels");
+    // Those of before would be installed too.
+    if wheels.exists() {
+        std::fs::remove_dir_all(&wheels).map_err(|e| format!("{}: {e}", wheels.display()))?;
+    }
+    run(Command::new(python)
+        .args(["-m", "maturin", "build", "--release", "--quiet", "--locked"])
+        .args(["--interpreter".as_ref(), python.as_os_str()])
+        .args(["--out".as_ref(), wheels.as_os_str()])
+        .current_dir(&folder))?;
+    let wheel = std::fs::read_dir(&wheels)
+        .map_err(|e| format!("{}: {e}", wheels.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|e| e == "whl"))
+        .ok_or("maturin built no wheel")?;
+    run(Command::new(python)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(["--force-reinstall", "--no-deps"])
+        .arg(&wheel))?;
+    run(Command::new(python)
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .arg(folder.join("tests"))
         .env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 

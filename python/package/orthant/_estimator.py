@@ -1,0 +1,140 @@
+"""A map as an estimator of scikit-learn, without needing it."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+from ._api import plan
+from ._orthant import Plan
+
+
+class OptimalTransportMap:
+    """The entropic map from one cloud to another, as an estimator with ``fit`` and ``transform``.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Regularisation. Default: 0.05 times the mean squared distance of the clouds.
+    method, accuracy, rank, tolerance, seed, reach
+        As in `orthant.rot`.
+
+    Attributes
+    ----------
+    plan_ : Plan
+        What goes where.
+    n_features_in_ : int
+        Number of coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthant import OptimalTransportMap
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> moved = OptimalTransportMap(epsilon=0.01).fit(X, X + 3).transform(X[:5])
+    >>> bool(np.allclose(moved, X[:5] + 3, atol=0.1))
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: Optional[float] = None,
+        *,
+        method: Any = "auto",
+        accuracy: Optional[float] = None,
+        rank: Optional[int] = None,
+        tolerance: float = 1e-6,
+        seed: int = 0,
+        reach: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.method = method
+        self.accuracy = accuracy
+        self.rank = rank
+        self.tolerance = tolerance
+        self.seed = seed
+        self.reach = reach
+
+    _names = ("epsilon", "method", "accuracy", "rank", "tolerance", "seed", "reach")
+    plan_: Plan
+    n_features_in_: int
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        Y: Optional[npt.ArrayLike] = None,
+        sample_weight: Optional[npt.ArrayLike] = None,
+        target_weight: Optional[npt.ArrayLike] = None,
+    ) -> OptimalTransportMap:
+        """Finds the plan between the points of X and those of Y."""
+        if Y is None:
+            raise ValueError("fit(X, Y) needs Y, the points to move to")
+        settings = {name: getattr(self, name) for name in self._names if name != "epsilon"}
+        self.plan_ = plan(X, Y, self.epsilon, sample_weight, target_weight, **settings)
+        self.n_features_in_ = int(np.shape(X)[1])
+        return self
+
+    def transform(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where points go, those of the first cloud or any other."""
+        return self._fitted().barycentric(X)
+
+    def inverse_transform(self, Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where points of the second cloud come from."""
+        return self._fitted().barycentric(Y, cloud="y")
+
+    def fit_transform(
+        self, X: npt.ArrayLike, Y: Optional[npt.ArrayLike] = None, **weights: Any
+    ) -> npt.NDArray[np.float64]:
+        """Both, for the points of X."""
+        return self.fit(X, Y, **weights).plan_.barycentric()
+
+    def _fitted(self) -> Plan:
+        if not hasattr(self, "plan_"):
+            raise _not_fitted("this OptimalTransportMap is not fitted yet; call fit(X, Y) first")
+        return self.plan_
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in self._names}
+
+    def set_params(self, **params: Any) -> OptimalTransportMap:
+        """Changes parameters by name."""
+        for name, value in params.items():
+            if name not in self._names:
+                raise ValueError(f"OptimalTransportMap has no parameter {name!r}; it has {', '.join(self._names)}")
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "plan_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True, two_d_labels=True),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(),
+        )
+
+    def __repr__(self) -> str:
+        default = OptimalTransportMap()
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value is not getattr(default, name) and value != getattr(default, name)
+        ]
+        return f"OptimalTransportMap({', '.join(shown)})"
+
+
+def _not_fitted(message: str) -> Exception:
+    """scikit-learn's own exception if it is there."""
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return ValueError(message)
+    error: Exception = NotFittedError(message)
+    return error

@@ -1,0 +1,197 @@
+//! Feature maps as objects.
+
+use std::sync::Arc;
+
+use numpy::PyArray2;
+use orthant::features::{ArcCosine, FeatureMap as Map, Gaussian, Linear, stride};
+use orthant::{Points, theory};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::arrays::{Cloud, Matrix, frozen, rows};
+use crate::errors::{raised, raised_by};
+use crate::watch::quietly;
+
+/// A map from points to positive features: `k(x, y) = phi(x) . phi(y)`.
+#[pyclass(frozen, module = "orthant")]
+pub(crate) struct FeatureMap {
+    pub(crate) map: Arc<dyn Map>,
+    kind: &'static str,
+    anchors: Option<Vec<f64>>,
+    q: Option<f64>,
+}
+
+#[pymethods]
+impl FeatureMap {
+    /// Of the Gaussian kernel `exp(-|x - y|^2 / epsilon)`, with these anchors (the paper's Lemma 1).
+    #[staticmethod]
+    #[pyo3(signature = (anchors, epsilon, q=None))]
+    fn gaussian(anchors: &Bound<'_, PyAny>, epsilon: f64, q: Option<f64>) -> PyResult<Self> {
+        let matrix = Matrix::new("anchors", anchors)?;
+        let points = matrix.points("anchors", Matrix::borrowed)?;
+        let q = q.unwrap_or_else(|| default_q(&[&points], epsilon));
+        let map = Gaussian::with_anchors(&points, q, epsilon).map_err(raised)?;
+        let anchors = Some(map.anchors());
+        Ok(FeatureMap { map: Arc::new(map), kind: "gaussian", anchors, q: Some(q) })
+    }
+
+    /// The paper's map for two clouds.
+    #[staticmethod]
+    #[pyo3(signature = (x, y, epsilon, rank, seed=0, centred=true))]
+    fn paper(
+        x: &Bound<'_, PyAny>,
+        y: &Bound<'_, PyAny>,
+        epsilon: f64,
+        rank: usize,
+        seed: u64,
+        centred: bool,
+    ) -> PyResult<Self> {
+        let clouds = [
+            Cloud::new("x", Some(x), ("a", None), None)?,
+            Cloud::new("y", Some(y), ("b", None), None)?,
+        ];
+        let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
+        let map = Gaussian::paper(&mu, &nu, epsilon, rank, seed, centred).map_err(raised)?;
+        let (anchors, q) = (Some(map.anchors()), map.q().first().copied());
+        Ok(FeatureMap { map: Arc::new(map), kind: "paper", anchors, q })
+    }
+
+    /// Of the arc-cosine kernel plus `kappa`.
+    #[staticmethod]
+    #[pyo3(signature = (dim, rank, order=1, kappa=0.1, sigma=1.5, seed=0))]
+    fn arc_cosine(
+        dim: usize,
+        rank: usize,
+        order: u8,
+        kappa: f64,
+        sigma: f64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let map = ArcCosine::new(dim, order, kappa, sigma, rank, seed).map_err(raised)?;
+        let anchors = Some(map.anchors());
+        Ok(FeatureMap { map: Arc::new(map), kind: "arc_cosine", anchors, q: None })
+    }
+
+    /// The coordinates themselves, all positive.
+    #[staticmethod]
+    fn linear(dim: usize) -> PyResult<Self> {
+        let map = Linear::new(dim).map_err(raised)?;
+        Ok(FeatureMap { map: Arc::new(map), kind: "linear", anchors: None, q: None })
+    }
+
+    #[getter]
+    fn dim(&self) -> usize {
+        self.map.dim()
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.map.rank()
+    }
+
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    #[getter]
+    fn q(&self) -> Option<f64> {
+        self.q
+    }
+
+    #[getter]
+    fn anchors<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let anchors = self.anchors.clone().map(|values| frozen(rows(py, values, self.map.dim())?));
+        anchors.transpose()
+    }
+
+    /// The logarithms of the features of some points, a row a point.
+    fn log_features<'py>(
+        &self,
+        py: Python<'py>,
+        points: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let matrix = Matrix::new("points", points)?;
+        let points = matrix.points("points", Matrix::borrowed)?;
+        let logs = quietly(py, || self.logs(&points))??;
+        rows(py, logs, self.map.rank())
+    }
+
+    /// The features of some points, a row a point.
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        points: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let logs = self.log_features(py, points)?;
+        py.import("numpy")?.call_method1("exp", (logs,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("FeatureMap.{}(dim={}, rank={})", self.kind, self.map.dim(), self.map.rank())
+    }
+}
+
+impl FeatureMap {
+    fn logs(&self, points: &Points<'_>) -> PyResult<Vec<f64>> {
+        self.map.check(points).map_err(raised_by("points"))?;
+        let (rank, width) = (self.map.rank(), stride(self.map.rank()));
+        let mut row = vec![0.0; width];
+        let mut logs = Vec::new();
+        let size = points.len().checked_mul(rank).filter(|n| logs.try_reserve_exact(*n).is_ok());
+        if size.is_none() {
+            let message = format!("{} x {rank} features do not fit into the memory", points.len());
+            return Err(pyo3::exceptions::PyMemoryError::new_err(message));
+        }
+        for i in 0..points.len() {
+            self.map.log_features(points, i, width, &mut row);
+            logs.extend_from_slice(&row[..rank]);
+        }
+        Ok(logs)
+    }
+}
+
+/// The paper's `q` for clouds, from their largest norm.
+pub(crate) fn default_q(clouds: &[&Points<'_>], epsilon: f64) -> f64 {
+    let norm = |points: &Points<'_>, i: usize| -> f64 {
+        (0..points.dim()).map(|k| points.coordinate(i, k).powi(2)).sum::<f64>().sqrt()
+    };
+    let radius =
+        |points: &Points<'_>| (0..points.len()).map(|i| norm(points, i)).fold(0.0, f64::max);
+    let largest = clouds.iter().map(|points| radius(points)).fold(0.0, f64::max);
+    theory::paper_q(largest, epsilon, clouds[0].dim())
+}
+
+/// The paper's `q`: anchors of clouds of this radius have the variance `q epsilon / 4` on every axis.
+#[pyfunction]
+pub(crate) fn paper_q(radius: f64, epsilon: f64, dim: usize) -> PyResult<f64> {
+    if !(radius >= 0.0 && radius.is_finite() && epsilon > 0.0 && epsilon.is_finite() && dim > 0) {
+        let message = format!(
+            "radius must not be negative, epsilon and dim must be positive; got {radius}, {epsilon} and {dim}"
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(theory::paper_q(radius, epsilon, dim))
+}
+
+/// Which map, or a matrix of features.
+pub(crate) fn one_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Given<'py>> {
+    match object.cast::<FeatureMap>() {
+        Ok(map) => Ok(Given::Map(map.get().map.clone())),
+        Err(_) => Ok(Given::Matrix(Matrix::new(name, object)?)),
+    }
+}
+
+/// Features of one cloud.
+pub(crate) enum Given<'py> {
+    Map(Arc<dyn Map>),
+    Matrix(Matrix<'py>),
+}
+
+/// A pair must be of one kind.
+pub(crate) fn mixed() -> PyErr {
+    PyValueError::new_err(
+        "features must be one FeatureMap, a pair of them, or a pair of matrices with a row of positive features for \
+         each point of x and of y",
+    )
+}

@@ -1,0 +1,383 @@
+//! Plans as objects.
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use orthant::{Cloud as Side, Measure, Options, Plan as Coupling, Points, Solver};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use self_cell::self_cell;
+
+use crate::arrays::{Matrix, array, rows, vector};
+use crate::errors::raised;
+use crate::results::{Pair, Solution};
+use crate::settings::Settings;
+use crate::solve::{By, Gradient, Object, Warm, found};
+use crate::watch::{Ear, quietly, run};
+
+/// What a plan is of. It keeps a copy of the points: arrays of Python may change, and a plan does not.
+struct Setting {
+    mu: Measure<'static>,
+    nu: Measure<'static>,
+    options: Options<'static>,
+}
+
+// Plans borrow measures and options, which belong to the caller in Rust. Objects of Python have no lifetimes, so both
+// parts live in one cell.
+self_cell!(
+    struct Kept {
+        owner: Setting,
+        #[covariant]
+        dependent: Coupling,
+    }
+);
+
+/// How much goes where.
+#[pyclass(frozen, module = "orthant")]
+pub(crate) struct Plan {
+    kept: Kept,
+    solution: PyOnceLock<Py<Solution>>,
+}
+
+#[pyfunction]
+pub(crate) fn plan<'py>(
+    py: Python<'py>,
+    x: Option<Object<'py>>,
+    y: Option<Object<'py>>,
+    epsilon: Option<Object<'py>>,
+    a: Option<Object<'py>>,
+    b: Option<Object<'py>>,
+    settings: &Bound<'py, PyDict>,
+) -> PyResult<Plan> {
+    let settings = Settings::new(epsilon.as_ref(), settings)?;
+    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
+    let [mu, nu] = [clouds[0].measure(Matrix::owned)?, clouds[1].measure(Matrix::owned)?];
+    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
+    let options = settings.options(epsilon, &[&mu, &nu], Matrix::owned)?;
+    let warm = Warm::new(&settings)?;
+    let warm = warm.from();
+    let owner = Setting { mu, nu, options };
+    let kept = run(py, settings.watch()?, |shared| {
+        Kept::try_new(owner, |Setting { mu, nu, options }| {
+            warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).plan(mu, nu)
+        })
+    })?;
+    Ok(Plan { kept: kept.map_err(raised)?, solution: PyOnceLock::new() })
+}
+
+type Indices<'py> = Bound<'py, PyArray1<i64>>;
+type Partners<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
+
+/// Points of one's own, if there are any.
+struct At<'py>(Option<Matrix<'py>>);
+
+impl<'py> At<'py> {
+    fn new(points: Option<&Object<'py>>) -> PyResult<Self> {
+        Ok(At(points.map(|points| Matrix::new("points", points)).transpose()?))
+    }
+
+    fn points(&self) -> PyResult<Option<Points<'_>>> {
+        self.0.as_ref().map(|matrix| matrix.points("points", Matrix::borrowed)).transpose()
+    }
+}
+
+fn side(cloud: &str) -> PyResult<Side> {
+    match cloud {
+        "x" => Ok(Side::X),
+        "y" => Ok(Side::Y),
+        other => Err(PyValueError::new_err(format!("cloud must be 'x' or 'y', got '{other}'"))),
+    }
+}
+
+impl Plan {
+    fn coupling(&self) -> &Coupling<'_> {
+        self.kept.borrow_dependent()
+    }
+
+    fn measure(&self, side: Side) -> &Measure<'static> {
+        let Setting { mu, nu, .. } = self.kept.borrow_owner();
+        if side == Side::X { mu } else { nu }
+    }
+
+    /// An index of Python, which may count from the end.
+    fn index(&self, side: Side, index: isize) -> PyResult<usize> {
+        let count = self.measure(side).weights().len();
+        let place = if index < 0 { count.checked_add_signed(index) } else { index.try_into().ok() };
+        place.filter(|i| *i < count).ok_or_else(|| {
+            let what = if side == Side::X { "row" } else { "column" };
+            PyIndexError::new_err(format!("{what} {index} of a plan with {count} {what}s"))
+        })
+    }
+}
+
+#[pymethods]
+impl Plan {
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        let shape = self.coupling().shape();
+        (shape.rows, shape.columns)
+    }
+
+    #[getter]
+    fn solution(&self, py: Python<'_>) -> PyResult<Py<Solution>> {
+        let made = self.solution.get_or_try_init(py, || {
+            Py::new(py, Solution::new(self.coupling().solution().clone()))
+        })?;
+        Ok(made.clone_ref(py))
+    }
+
+    #[getter]
+    fn value(&self) -> f64 {
+        self.coupling().solution().value
+    }
+
+    #[getter]
+    fn converged(&self) -> bool {
+        self.coupling().solution().converged()
+    }
+
+    fn mass(&self, py: Python<'_>) -> PyResult<f64> {
+        quietly(py, || self.coupling().mass())?.map_err(raised)
+    }
+
+    fn transport_cost(&self, py: Python<'_>) -> PyResult<f64> {
+        quietly(py, || self.coupling().transport_cost())
+    }
+
+    fn entry(&self, i: isize, j: isize) -> PyResult<f64> {
+        let (i, j) = (self.index(Side::X, i)?, self.index(Side::Y, j)?);
+        self.coupling().entry(i, j).map_err(raised)
+    }
+
+    fn __getitem__(&self, key: &Object<'_>) -> PyResult<f64> {
+        let Ok((i, j)) = key.extract::<(isize, isize)>() else {
+            return Err(PyTypeError::new_err(
+                "plan[i, j] is an entry; for more there are row(i), column(j) and to_dense()",
+            ));
+        };
+        self.entry(i, j)
+    }
+
+    fn row<'py>(&self, py: Python<'py>, i: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let i = self.index(Side::X, i)?;
+        let row = quietly(py, || self.coupling().row(i))?.map_err(raised)?;
+        Ok(array(py, row))
+    }
+
+    fn column<'py>(&self, py: Python<'py>, j: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let j = self.index(Side::Y, j)?;
+        let column = quietly(py, || self.coupling().column(j))?.map_err(raised)?;
+        Ok(array(py, column))
+    }
+
+    /// The largest entries of a row: columns and masses.
+    fn top<'py>(
+        &self,
+        py: Python<'py>,
+        i: isize,
+        count: usize,
+    ) -> PyResult<(Indices<'py>, Bound<'py, PyArray1<f64>>)> {
+        let i = self.index(Side::X, i)?;
+        let top = quietly(py, || self.coupling().top(i, count))?.map_err(raised)?;
+        let (columns, masses): (Vec<usize>, Vec<f64>) = top.into_iter().unzip();
+        Ok((integers(py, columns), array(py, masses)))
+    }
+
+    fn marginals<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
+        let [x, y] = quietly(py, || self.coupling().marginals())?.map_err(raised)?;
+        Ok((array(py, x), array(py, y)))
+    }
+
+    #[pyo3(signature = (count, seed=0))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let pairs = quietly(py, || self.coupling().sample(count, seed))?.map_err(raised)?;
+        integers(py, pairs.into_iter().flatten().collect()).reshape([count, 2])
+    }
+
+    fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let entries = quietly(py, || self.coupling().to_dense())?.map_err(raised)?;
+        rows(py, entries, self.coupling().shape().columns)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Object<'py>>,
+        copy: Option<bool>,
+    ) -> PyResult<Object<'py>> {
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("a plan is not stored: its array is always a copy"));
+        }
+        let dense = self.to_dense(py)?.into_any();
+        match dtype {
+            None => Ok(dense),
+            Some(dtype) => dense.call_method1("astype", (dtype,)),
+        }
+    }
+
+    #[pyo3(signature = (points=None, *, cloud="x"))]
+    fn barycentric<'py>(
+        &self,
+        py: Python<'py>,
+        points: Option<Object<'py>>,
+        cloud: &str,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let points = at.points()?;
+        let means = quietly(py, || match &points {
+            None => self.coupling().barycentric(side),
+            Some(points) => self.coupling().map_at(side, points),
+        })?;
+        rows(py, means.map_err(raised)?, self.measure(side.other()).dim())
+    }
+
+    /// Means of values of the other cloud; one column for a vector.
+    #[pyo3(signature = (values, points=None, *, cloud="x"))]
+    fn mean<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Object<'py>,
+        points: Option<Object<'py>>,
+        cloud: &str,
+    ) -> PyResult<Object<'py>> {
+        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let is_vector =
+            values.getattr("ndim").and_then(|n| n.extract()).is_ok_and(|n: usize| n == 1);
+        let (values, columns) = if is_vector {
+            (vector("values", values)?, 1)
+        } else {
+            let matrix = Matrix::new("values", values)?;
+            (matrix.to_f64(), matrix.columns())
+        };
+        let points = at.points()?;
+        let means = quietly(py, || match &points {
+            None => self.coupling().conditional_mean(side, &values, columns),
+            Some(points) => self.coupling().conditional_mean_at(side, points, &values, columns),
+        })?;
+        let means = means.map_err(raised)?;
+        Ok(if is_vector {
+            array(py, means).into_any()
+        } else {
+            rows(py, means, columns)?.into_any()
+        })
+    }
+
+    /// The likeliest label of every point, and its probability. Labels may be anything that NumPy can sort.
+    #[pyo3(signature = (labels, points=None, *, cloud="x"))]
+    fn vote<'py>(
+        &self,
+        py: Python<'py>,
+        labels: &Object<'py>,
+        points: Option<Object<'py>>,
+        cloud: &str,
+    ) -> PyResult<(Object<'py>, Bound<'py, PyArray1<f64>>)> {
+        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let points = at.points()?;
+        let options = PyDict::new(py);
+        options.set_item("return_inverse", true)?;
+        let (distinct, numbers): (Object<'py>, Object<'py>) =
+            py.import("numpy")?.call_method("unique", (labels,), Some(&options))?.extract()?;
+        let numbers: Vec<usize> = numbers.call_method0("ravel")?.extract()?;
+        let votes = quietly(py, || match &points {
+            None => self.coupling().vote(side, &numbers),
+            Some(points) => self.coupling().vote_at(side, points, &numbers),
+        })?;
+        let votes = votes.map_err(raised)?;
+        let winners = integers(py, votes.iter().map(|v| v.label).collect());
+        let probabilities = array(py, votes.iter().map(|v| v.probability).collect());
+        Ok((distinct.get_item(winners)?, probabilities))
+    }
+
+    /// The largest partners of every point, -1 and 0 where there are fewer.
+    #[pyo3(signature = (count, points=None, *, cloud="x"))]
+    fn partners<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        points: Option<Object<'py>>,
+        cloud: &str,
+    ) -> PyResult<Partners<'py>> {
+        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let points = at.points()?;
+        // More than there are is as many as there are.
+        let count = count.min(self.measure(side.other()).weights().len());
+        let found = quietly(py, || match &points {
+            None => self.coupling().partners(side, count),
+            Some(points) => self.coupling().partners_at(side, points, count),
+        })?;
+        let found = found.map_err(raised)?;
+        let padded = |row: Vec<(usize, f64)>| {
+            let pairs = row.into_iter().map(|(j, p)| (j.try_into().unwrap_or(-1), p));
+            pairs.chain(std::iter::repeat((-1, 0.0))).take(count)
+        };
+        let height = found.len();
+        let (indices, shares): (Vec<i64>, Vec<f64>) = found.into_iter().flat_map(padded).unzip();
+        Ok((
+            PyArray1::from_vec(py, indices).reshape([height, count])?,
+            PyArray1::from_vec(py, shares).reshape([height, count])?,
+        ))
+    }
+
+    #[pyo3(signature = (points, *, cloud="x"))]
+    fn potential<'py>(
+        &self,
+        py: Python<'py>,
+        points: Object<'py>,
+        cloud: &str,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (side, at) = (side(cloud)?, Matrix::new("points", &points)?);
+        let points = at.points("points", Matrix::borrowed)?;
+        let potential = quietly(py, || self.coupling().potential_at(side, &points))?;
+        Ok(array(py, potential.map_err(raised)?))
+    }
+
+    /// Derivatives of `value_kl`, or of `value`.
+    #[pyo3(signature = (by=None, *, of="value_kl"))]
+    fn gradient(slf: &Bound<'_, Self>, by: Option<Object<'_>>, of: &str) -> PyResult<Gradient> {
+        let (py, this) = (slf.py(), slf.get());
+        let by = by.map_or_else(|| Ok(vec![By::Points(Side::X)]), |names| By::list(&names))?;
+        let of_value = match of {
+            "value" => true,
+            "value_kl" => false,
+            other => {
+                let message = format!("of must be 'value_kl' or 'value', got '{other}'");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        let dims = [this.measure(Side::X).dim(), this.measure(Side::Y).dim()];
+        let done = quietly(py, || {
+            let derivatives = this.coupling().gradient();
+            let derivatives = if of_value { derivatives.of_value()? } else { derivatives };
+            found(&derivatives, &by, dims)
+        })?;
+        let solution = this.coupling().solution();
+        let value = if of_value { solution.value } else { solution.value_kl };
+        let result = this.solution(py)?.into_any();
+        Gradient::new(py, value, done.map_err(raised)?, result)
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = self.shape();
+        let s = self.coupling().solution();
+        let converged = if s.converged() { "converged" } else { s.stop.as_str() };
+        format!(
+            "Plan(shape=({rows}, {columns}), method='{}', epsilon={}, value={}, {converged})",
+            s.method.as_str(),
+            s.epsilon,
+            s.value
+        )
+    }
+}
+
+/// Numbers of points for Python.
+fn integers(py: Python<'_>, values: Vec<usize>) -> Indices<'_> {
+    // No cloud has 2^63 points.
+    let values = values.into_iter().map(|i| i64::try_from(i).unwrap_or(-1)).collect();
+    PyArray1::from_vec(py, values)
+}

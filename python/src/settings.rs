@@ -1,0 +1,467 @@
+//! Keyword arguments to options, all checked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use orthant::design::Draw;
+use orthant::features::{FeatureMap as Map, FeatureMatrix, Gaussian};
+use orthant::{
+    Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options, Precision,
+};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::arrays::{Cloud, Matrix, Take};
+use crate::errors::{raised, raised_by};
+use crate::features::{self, Given, default_q};
+use crate::watch::{Watch, callable};
+
+/// The keyword arguments of a call, by name; those that are missing or `None` are left to the library.
+pub(crate) struct Settings<'py> {
+    given: Bound<'py, PyDict>,
+    epsilon: Option<f64>,
+    kernel: Kernel<'py>,
+}
+
+/// The kernel that was asked for.
+enum Kernel<'py> {
+    Named(Method<'static>),
+    /// Anchors of one's own, with `q`.
+    Anchors(Matrix<'py>, Option<f64>),
+    Cost(Matrix<'py>, Use),
+    Map(Arc<dyn Map>, Use),
+    Pair([Arc<dyn Map>; 2], Use),
+    Explicit([Matrix<'py>; 2], Use),
+}
+
+/// Features may define the cost of an exact method.
+#[derive(Clone, Copy, PartialEq)]
+enum Use {
+    Factored,
+    Dense,
+    Online,
+}
+
+const METHODS: &str =
+    "'auto', 'gaussian', 'lattice', 'arccos', 'linear', 'dense', 'online' or 'nystrom'";
+const ANCHORS: &str =
+    "'sobol', 'adaptive', 'iid', 'orthogonal', 'lattice' or 'paper', or an array of anchors";
+const SOLVERS: &str = "'auto', 'plain', 'anderson' or 'accelerated'";
+
+impl<'py> Settings<'py> {
+    pub(crate) fn new(
+        epsilon: Option<&Bound<'py, PyAny>>,
+        given: &Bound<'py, PyDict>,
+    ) -> PyResult<Self> {
+        let epsilon = epsilon.map(|e| extract(e, "epsilon", "a number")).transpose()?;
+        let reader = Reader(given);
+        let kernel = kernel(&reader)?;
+        Ok(Settings { given: given.clone(), epsilon, kernel })
+    }
+
+    fn reader(&self) -> Reader<'_, 'py> {
+        Reader(&self.given)
+    }
+
+    /// The two clouds of a problem.
+    pub(crate) fn clouds(
+        &self,
+        points: [Option<&Bound<'py, PyAny>>; 2],
+        weights: [Option<&Bound<'py, PyAny>>; 2],
+    ) -> PyResult<[Cloud<'py>; 2]> {
+        let counts = match &self.kernel {
+            Kernel::Cost(cost, _) => [Some(cost.rows()), Some(cost.columns())],
+            Kernel::Explicit([xi, zeta], _) => [Some(xi.rows()), Some(zeta.rows())],
+            _ => [None; 2],
+        };
+        let [x, y] = points;
+        let [a, b] = weights;
+        Ok([Cloud::new("x", x, ("a", a), counts[0])?, Cloud::new("y", y, ("b", b), counts[1])?])
+    }
+
+    /// Epsilon as given, or 0.05 times a mean squared distance; costs that features define have no unit, and epsilon 1.
+    pub(crate) fn epsilon(
+        &self,
+        mean_squared_distance: impl FnOnce() -> orthant::Result<f64>,
+    ) -> PyResult<f64> {
+        if let Some(epsilon) = self.epsilon {
+            return Ok(epsilon);
+        }
+        match &self.kernel {
+            Kernel::Cost(..) => {
+                Err(PyTypeError::new_err("a cost matrix needs an epsilon, in units of the costs"))
+            }
+            Kernel::Map(..) | Kernel::Pair(..) | Kernel::Explicit(..) => Ok(1.0),
+            Kernel::Named(Method::Factored(Features::ArcCosine { .. } | Features::Linear)) => {
+                Ok(1.0)
+            }
+            Kernel::Named(_) | Kernel::Anchors(..) => {
+                let mean = mean_squared_distance().map_err(raised)?;
+                if mean > 0.0 {
+                    Ok(0.05 * mean)
+                } else {
+                    Err(PyValueError::new_err(
+                        "all points coincide, so that there is no scale for epsilon; give one",
+                    ))
+                }
+            }
+        }
+    }
+
+    /// The options with this epsilon for these measures.
+    pub(crate) fn options<'m, 'a>(
+        &'m self,
+        epsilon: f64,
+        measures: &[&Measure<'_>],
+        take: Take<'m, 'py, 'a>,
+    ) -> PyResult<Options<'a>> {
+        let reader = self.reader();
+        let mut builder = Options::builder(epsilon)
+            .method(self.method(epsilon, measures, take)?)
+            .precision(
+                reader
+                    .word("precision", "'f32' or 'f64'", |word| match word {
+                        "f32" | "float32" => Some(Precision::F32),
+                        "f64" | "float64" => Some(Precision::F64),
+                        _ => None,
+                    })?
+                    .unwrap_or_default(),
+            )
+            .algorithm(
+                reader
+                    .word("solver", SOLVERS, |word| match word {
+                        "auto" => Some(Algorithm::Auto),
+                        "plain" => Some(Algorithm::Plain),
+                        "anderson" => Some(Algorithm::Anderson),
+                        "accelerated" => Some(Algorithm::Accelerated),
+                        _ => None,
+                    })?
+                    .unwrap_or_default(),
+            );
+        macro_rules! set {
+            ($($name:ident: $kind:ty, $what:literal;)*) => {$(
+                if let Some(value) = reader.get::<$kind>(stringify!($name), $what)? {
+                    builder = builder.$name(value);
+                }
+            )*};
+        }
+        set! {
+            rank: usize, "a positive integer";
+            accuracy: f64, "a number";
+            gauge: bool, "True or False";
+            allow_exact: bool, "True or False";
+            certify: bool, "True or False";
+            polish: bool, "True or False";
+            max_rank: usize, "a positive integer";
+            seed: u64, "an integer that is not negative";
+            tolerance: f64, "a number";
+            max_iterations: usize, "a positive integer";
+        }
+        if let Some(seconds) = reader.get::<f64>("time_limit", "a number of seconds")? {
+            let limit = Duration::try_from_secs_f64(seconds).map_err(|_| {
+                PyValueError::new_err(format!(
+                    "time_limit must be a number of seconds that is not negative, got {seconds}"
+                ))
+            })?;
+            builder = builder.time_limit(limit);
+        }
+        // A process that asks for more memory than there is would be ended without a word.
+        let limit = reader.get::<f64>("max_memory", "a number of bytes")?;
+        if let Some(bytes) = limit.map_or_else(|| Ok(available()), |b| whole("max_memory", b))? {
+            builder = builder.max_memory(bytes);
+        }
+        if let Some([x, y]) = reader.pair("rho")? {
+            builder = builder.rho_x(x).rho_y(y);
+        }
+        if let Some(reach) = reader.pair("reach")? {
+            if reader.raw("rho")?.is_some() {
+                let message = "rho and reach are two ways to say one thing; leave one of them out";
+                return Err(PyValueError::new_err(message));
+            }
+            let [x, y] = reach.map(|r| 2.0 * r * r.abs());
+            builder = builder.rho_x(x).rho_y(y);
+        }
+        builder.build().map_err(raised)
+    }
+
+    fn method<'m, 'a>(
+        &'m self,
+        epsilon: f64,
+        measures: &[&Measure<'_>],
+        take: Take<'m, 'py, 'a>,
+    ) -> PyResult<Method<'a>> {
+        let matrix = |m: &'m Matrix<'py>, name: &str| {
+            FeatureMatrix::new(take(m), m.rows(), m.columns()).map_err(raised_by(name))
+        };
+        Ok(match &self.kernel {
+            Kernel::Named(method) => method.clone(),
+            Kernel::Anchors(anchors, q) => {
+                let points = anchors.points("anchors", Matrix::borrowed)?;
+                let q = q.unwrap_or_else(|| {
+                    let clouds: Vec<_> = measures.iter().map(|m| m.points()).collect();
+                    default_q(&clouds, epsilon)
+                });
+                let map = Gaussian::with_anchors(&points, q, epsilon).map_err(raised)?;
+                Method::Factored(Features::Map(Arc::new(map)))
+            }
+            Kernel::Cost(cost, how) => {
+                let (rows, columns) = (cost.rows(), cost.columns());
+                let matrix =
+                    CostMatrix::new(take(cost), rows, columns).map_err(raised_by("cost"))?;
+                match how {
+                    Use::Online => Method::Online(Cost::Matrix(matrix)),
+                    Use::Dense | Use::Factored => Method::Dense(Cost::Matrix(matrix)),
+                }
+            }
+            Kernel::Map(map, how) => how.of(Features::Map(map.clone())),
+            Kernel::Pair([x, y], how) => how.of(Features::Pair(x.clone(), y.clone())),
+            Kernel::Explicit([xi, zeta], how) => how.of(Features::Explicit(
+                matrix(xi, "the features of x")?,
+                matrix(zeta, "the features of y")?,
+            )),
+        })
+    }
+
+    /// How the call is to be run.
+    pub(crate) fn watch(&self) -> PyResult<Watch> {
+        let reader = self.reader();
+        let threads = reader.get::<usize>("threads", "a positive integer")?;
+        let mut listeners = Vec::new();
+        if let Some(callback) = reader.raw("callback")? {
+            listeners.push((callable("callback", &callback)?, Duration::ZERO));
+        }
+        if let Some(bar) = reader.raw("progress")? {
+            listeners.push((callable("progress", &bar)?, Duration::from_millis(100)));
+        }
+        Ok(Watch { threads, listeners })
+    }
+
+    /// A keyword argument of the task itself.
+    pub(crate) fn get<T: FromPyObjectOwned<'py>>(
+        &self,
+        name: &str,
+        what: &str,
+    ) -> PyResult<Option<T>> {
+        self.reader().get(name, what)
+    }
+
+    pub(crate) fn raw(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.reader().raw(name)
+    }
+}
+
+impl Use {
+    fn of(self, features: Features<'_>) -> Method<'_> {
+        match self {
+            Use::Factored => Method::Factored(features),
+            Use::Dense => Method::Dense(Cost::Features(features)),
+            Use::Online => Method::Online(Cost::Features(features)),
+        }
+    }
+}
+
+/// What `method`, `anchors`, `features`, `cost` and their parameters say together.
+fn kernel<'py>(reader: &Reader<'_, 'py>) -> PyResult<Kernel<'py>> {
+    let conflict = |message: &str| Err(PyValueError::new_err(message.to_owned()));
+    let method = reader.text("method")?.unwrap_or_else(|| "auto".to_owned());
+    let anchors = reader.raw("anchors")?;
+    let (cost, features) = (reader.raw("cost")?, reader.raw("features")?);
+    let ranked = reader.raw("rank")?.is_some();
+    if [anchors.is_some(), cost.is_some(), features.is_some()].iter().filter(|g| **g).count() > 1 {
+        return conflict(
+            "anchors, features and cost each say what the kernel is; give one of them",
+        );
+    }
+    let how = match &*method {
+        "auto" => Some(Use::Factored),
+        "dense" => Some(Use::Dense),
+        "online" => Some(Use::Online),
+        _ => None,
+    };
+    if let Some(cost) = cost {
+        return match how {
+            Some(how) => Ok(Kernel::Cost(Matrix::new("cost", &cost)?, how)),
+            None => conflict("a cost matrix is for the methods 'dense' and 'online'"),
+        };
+    }
+    if let Some(given) = features {
+        let Some(how) = how else {
+            return conflict("features are for the methods 'auto', 'dense' and 'online'");
+        };
+        return match pair(&given)? {
+            None => match features::one_of("features", &given)? {
+                Given::Map(map) => Ok(Kernel::Map(map, how)),
+                Given::Matrix(_) => Err(features::mixed()),
+            },
+            Some([x, y]) => match (
+                features::one_of("the features of x", &x)?,
+                features::one_of("the features of y", &y)?,
+            ) {
+                (Given::Map(x), Given::Map(y)) => Ok(Kernel::Pair([x, y], how)),
+                (Given::Matrix(x), Given::Matrix(y)) => Ok(Kernel::Explicit([x, y], how)),
+                _ => Err(features::mixed()),
+            },
+        };
+    }
+    // A number of features, or a place for them, is a choice.
+    let chosen = anchors.is_some() || ranked;
+    let named = match &*method {
+        "auto" if !chosen => Method::Auto,
+        "auto" | "gaussian" => return gaussian(reader, anchors),
+        _ if anchors.is_some() && method != "lattice" => {
+            return conflict(
+                "anchors are those of the method 'gaussian'; leave one of the two out",
+            );
+        }
+        "lattice" => Method::lattice(),
+        "arccos" => Method::Factored(Features::ArcCosine {
+            order: reader.get("order", "0, 1 or 2")?.unwrap_or(1),
+            kappa: reader.get("kappa", "a number")?.unwrap_or(0.1),
+            sigma: reader.get("sigma", "a number")?.unwrap_or(1.5),
+        }),
+        "linear" => Method::Factored(Features::Linear),
+        "dense" => Method::dense(),
+        "online" => Method::online(),
+        "nystrom" => {
+            let draw = reader.word("landmarks", "'leverage' or 'uniform'", |word| match word {
+                "leverage" => Some(Landmarks::Leverage),
+                "uniform" => Some(Landmarks::Uniform),
+                _ => None,
+            })?;
+            Method::Nystrom(draw.unwrap_or_default())
+        }
+        other => {
+            let message = format!("method must be {METHODS}, got '{other}'");
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    if ranked && matches!(&*method, "linear" | "dense" | "online") {
+        return conflict(
+            "rank is a number of features of 'gaussian' or 'arccos', of nodes of 'lattice' or of landmarks of \
+             'nystrom'; leave it out",
+        );
+    }
+    Ok(Kernel::Named(named))
+}
+
+fn gaussian<'py>(
+    reader: &Reader<'_, 'py>,
+    anchors: Option<Bound<'py, PyAny>>,
+) -> PyResult<Kernel<'py>> {
+    let Some(anchors) = anchors else { return Ok(Kernel::Named(Method::gaussian())) };
+    if anchors.cast::<PyString>().is_err() {
+        let q = reader.get("q", "a positive number")?;
+        return Ok(Kernel::Anchors(Matrix::new("anchors", &anchors)?, q));
+    }
+    let centred = reader.get("centred", "True or False")?.unwrap_or(true);
+    let anchors = reader.word("anchors", ANCHORS, |word| match word {
+        "sobol" => Some(Anchors::Random(Draw::Sobol)),
+        "iid" => Some(Anchors::Random(Draw::Iid)),
+        "orthogonal" => Some(Anchors::Random(Draw::Orthogonal)),
+        "adaptive" => Some(Anchors::Adaptive),
+        "lattice" => Some(Anchors::Lattice { stored: false }),
+        "paper" => Some(Anchors::Paper { centred }),
+        _ => None,
+    })?;
+    let anchors = anchors.unwrap_or(Anchors::Random(Draw::Sobol));
+    Ok(Kernel::Named(Method::Factored(Features::Gaussian(anchors))))
+}
+
+/// The two parts of a tuple or list of two.
+fn pair<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<[Bound<'py, PyAny>; 2]>> {
+    let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
+    if tuple.len() != 2 {
+        return Err(PyValueError::new_err(format!("a pair is needed, got {} parts", tuple.len())));
+    }
+    Ok(Some([tuple.get_item(0)?, tuple.get_item(1)?]))
+}
+
+/// Named values, read one by one.
+struct Reader<'r, 'py>(&'r Bound<'py, PyDict>);
+
+impl<'py> Reader<'_, 'py> {
+    fn raw(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.0.get_item(name)?.filter(|value| !value.is_none()))
+    }
+
+    fn get<T: FromPyObjectOwned<'py>>(&self, name: &str, what: &str) -> PyResult<Option<T>> {
+        self.raw(name)?.map(|value| extract(&value, name, what)).transpose()
+    }
+
+    fn text(&self, name: &str) -> PyResult<Option<String>> {
+        self.get(name, "a string")
+    }
+
+    /// One of some words.
+    fn word<T>(
+        &self,
+        name: &str,
+        words: &str,
+        meaning: impl Fn(&str) -> Option<T>,
+    ) -> PyResult<Option<T>> {
+        let Some(word) = self.text(name)? else { return Ok(None) };
+        match meaning(&word) {
+            Some(value) => Ok(Some(value)),
+            None => Err(PyValueError::new_err(format!("{name} must be {words}, got '{word}'"))),
+        }
+    }
+
+    /// A number for both clouds, or a pair, with None for what is infinite.
+    fn pair(&self, name: &str) -> PyResult<Option<[f64; 2]>> {
+        let Some(value) = self.raw(name)? else { return Ok(None) };
+        let number = |value: &Bound<'py, PyAny>| {
+            if value.is_none() {
+                Ok(f64::INFINITY)
+            } else {
+                extract(value, name, "a number or a pair")
+            }
+        };
+        Ok(Some(match pair(&value)? {
+            Some([x, y]) => [number(&x)?, number(&y)?],
+            None => [number(&value)?; 2],
+        }))
+    }
+}
+
+/// A value of some kind, or an exception that says which.
+pub(crate) fn extract<'py, T: FromPyObjectOwned<'py>>(
+    value: &Bound<'py, PyAny>,
+    name: &str,
+    what: &str,
+) -> PyResult<T> {
+    value.extract().map_err(|error: T::Error| {
+        let message = match value.repr() {
+            Ok(shown) => format!("{name} must be {what}, got {shown}"),
+            Err(_) => format!("{name} must be {what}"),
+        };
+        // A number of the wrong sign or size, or of another kind.
+        if Into::<PyErr>::into(error).is_instance_of::<PyOverflowError>(value.py()) {
+            PyValueError::new_err(message)
+        } else {
+            PyTypeError::new_err(message)
+        }
+    })
+}
+
+fn whole(name: &str, bytes: f64) -> PyResult<Option<u64>> {
+    if bytes.is_nan() || bytes < 0.0 {
+        let message = format!("{name} must be a number of bytes that is not negative, got {bytes}");
+        return Err(PyValueError::new_err(message));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; infinity becomes the largest number, which is no limit either"
+    )]
+    Ok(Some(bytes as u64))
+}
+
+/// Memory that can be had without swapping, where the system tells.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

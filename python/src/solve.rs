@@ -1,0 +1,373 @@
+//! Two clouds: transport, divergences, gradients.
+
+use numpy::{PyArray1, PyArray2};
+use orthant::{Cloud as Side, Gradient as Derivatives, Solver};
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays::{Matrix, array, frozen, rows};
+use crate::errors::raised;
+use crate::results::{Divergence, Lines, Solution, short};
+use crate::settings::Settings;
+use crate::watch::{Ear, run};
+
+pub(crate) type Object<'py> = Bound<'py, PyAny>;
+
+/// A previous result to start from.
+pub(crate) enum Warm<'py> {
+    Cold,
+    Rot(Bound<'py, Solution>),
+    Divergence(Bound<'py, Divergence>),
+}
+
+/// The same without the interpreter's lock.
+#[derive(Clone, Copy)]
+pub(crate) enum WarmFrom<'w> {
+    Cold,
+    Rot(&'w orthant::Solution),
+    Divergence(&'w orthant::Divergence),
+}
+
+impl<'py> Warm<'py> {
+    pub(crate) fn new(settings: &Settings<'py>) -> PyResult<Self> {
+        let Some(given) = settings.raw("warm_start")? else { return Ok(Warm::Cold) };
+        // A gradient knows what it is of.
+        let given = match given.cast::<Gradient>() {
+            Ok(gradient) => gradient.get().result.bind(given.py()).clone(),
+            Err(_) => given,
+        };
+        if let Ok(solution) = given.cast::<Solution>() {
+            return Ok(Warm::Rot(solution.clone()));
+        }
+        if let Ok(divergence) = given.cast::<Divergence>() {
+            return Ok(Warm::Divergence(divergence.clone()));
+        }
+        Err(PyTypeError::new_err("warm_start must be a Solution, a Divergence or a Gradient"))
+    }
+
+    pub(crate) fn from(&self) -> WarmFrom<'_> {
+        match self {
+            Warm::Cold => WarmFrom::Cold,
+            Warm::Rot(solution) => WarmFrom::Rot(&solution.get().inner),
+            Warm::Divergence(divergence) => WarmFrom::Divergence(&divergence.get().inner),
+        }
+    }
+}
+
+impl<'w> WarmFrom<'w> {
+    /// A solver of one term.
+    pub(crate) fn of_term<'o>(self, solver: Solver<'w, 'o>) -> Solver<'w, 'o> {
+        match self {
+            WarmFrom::Cold => solver,
+            WarmFrom::Rot(solution) => solver.warm_start(solution),
+            WarmFrom::Divergence(divergence) => solver.warm_start(&divergence.cross),
+        }
+    }
+
+    /// A solver of all three.
+    fn of_terms<'o>(self, solver: Solver<'w, 'o>) -> Solver<'w, 'o> {
+        match self {
+            WarmFrom::Divergence(divergence) => solver.warm_start_divergence(divergence),
+            other => other.of_term(solver),
+        }
+    }
+}
+
+#[pyfunction]
+pub(crate) fn rot<'py>(
+    py: Python<'py>,
+    x: Option<Object<'py>>,
+    y: Option<Object<'py>>,
+    epsilon: Option<Object<'py>>,
+    a: Option<Object<'py>>,
+    b: Option<Object<'py>>,
+    settings: &Bound<'py, PyDict>,
+) -> PyResult<Solution> {
+    let settings = Settings::new(epsilon.as_ref(), settings)?;
+    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
+    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
+    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
+    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
+    let warm = Warm::new(&settings)?;
+    let warm = warm.from();
+    let solution = run(py, settings.watch()?, |shared| {
+        warm.of_term(Solver::new(&options)).observer(&mut Ear(shared)).rot(&mu, &nu)
+    })?;
+    Ok(Solution::new(solution.map_err(raised)?))
+}
+
+#[pyfunction]
+pub(crate) fn divergence<'py>(
+    py: Python<'py>,
+    x: Option<Object<'py>>,
+    y: Option<Object<'py>>,
+    epsilon: Option<Object<'py>>,
+    a: Option<Object<'py>>,
+    b: Option<Object<'py>>,
+    settings: &Bound<'py, PyDict>,
+) -> PyResult<Divergence> {
+    let settings = Settings::new(epsilon.as_ref(), settings)?;
+    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
+    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
+    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
+    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
+    let warm = Warm::new(&settings)?;
+    let warm = warm.from();
+    let divergence = run(py, settings.watch()?, |shared| {
+        warm.of_terms(Solver::new(&options)).observer(&mut Ear(shared)).divergence(&mu, &nu)
+    })?;
+    Ok(Divergence::new(divergence.map_err(raised)?))
+}
+
+/// What a gradient can be by.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum By {
+    Points(Side),
+    Weights(Side),
+    Epsilon,
+    Anchors,
+    Features(Side),
+    LogFeatures(Side),
+}
+
+const BY: [(&str, By); 10] = [
+    ("x", By::Points(Side::X)),
+    ("y", By::Points(Side::Y)),
+    ("a", By::Weights(Side::X)),
+    ("b", By::Weights(Side::Y)),
+    ("epsilon", By::Epsilon),
+    ("anchors", By::Anchors),
+    ("features_x", By::Features(Side::X)),
+    ("features_y", By::Features(Side::Y)),
+    ("log_features_x", By::LogFeatures(Side::X)),
+    ("log_features_y", By::LogFeatures(Side::Y)),
+];
+
+impl By {
+    /// From a name, or several.
+    pub(crate) fn list(names: &Bound<'_, PyAny>) -> PyResult<Vec<By>> {
+        let names: Vec<String> = match names.extract::<String>() {
+            Ok(name) => vec![name],
+            Err(_) => crate::settings::extract(names, "by", "a name or a tuple of names")?,
+        };
+        let by = |name: &String| {
+            BY.iter().find(|(known, _)| known == name).map(|(_, by)| *by).ok_or_else(|| {
+                let known = BY.map(|(name, _)| name).join(", ");
+                PyValueError::new_err(format!("by must be of {known}; got '{name}'"))
+            })
+        };
+        names.iter().map(by).collect()
+    }
+}
+
+/// Derivatives as numbers, and how many columns a row of them has (0: no rows).
+pub(crate) struct Found {
+    by: By,
+    values: Vec<f64>,
+    columns: usize,
+}
+
+/// What was asked for of a gradient.
+pub(crate) fn found(
+    derivatives: &Derivatives<'_>,
+    by: &[By],
+    dims: [usize; 2],
+) -> orthant::Result<Vec<Found>> {
+    let one = |by: &By| -> orthant::Result<Found> {
+        let (values, columns) = match *by {
+            By::Points(side) => (derivatives.points(side)?, dims[side as usize]),
+            By::Weights(side) => (derivatives.weights(side)?, 0),
+            By::Epsilon => (vec![derivatives.epsilon()?], 0),
+            By::Anchors => (derivatives.anchors()?, dims[0]),
+            By::Features(side) => {
+                let matrix = derivatives.features(side)?;
+                (matrix.to_dense()?, matrix.shape().columns)
+            }
+            By::LogFeatures(side) => {
+                let rank = derivatives.features(side)?.shape().columns;
+                (derivatives.log_features(side)?, rank)
+            }
+        };
+        Ok(Found { by: *by, values, columns })
+    };
+    by.iter().map(one).collect()
+}
+
+#[pyfunction]
+pub(crate) fn gradient<'py>(
+    py: Python<'py>,
+    x: Option<Object<'py>>,
+    y: Option<Object<'py>>,
+    epsilon: Option<Object<'py>>,
+    a: Option<Object<'py>>,
+    b: Option<Object<'py>>,
+    settings: &Bound<'py, PyDict>,
+) -> PyResult<Gradient> {
+    let settings = Settings::new(epsilon.as_ref(), settings)?;
+    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
+    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
+    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
+    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
+    let by = match settings.raw("by")? {
+        Some(names) => By::list(&names)?,
+        None => vec![By::Points(Side::X)],
+    };
+    let of: String = settings.get("of", "a string")?.unwrap_or_else(|| "divergence".to_owned());
+    let of = match &*of {
+        "divergence" => Of::Divergence,
+        "value_kl" => Of::ValueKl,
+        "value" => Of::Value,
+        other => {
+            let message = format!("of must be 'divergence', 'value_kl' or 'value', got '{other}'");
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    let warm = Warm::new(&settings)?;
+    let warm = warm.from();
+    let dims = [mu.dim(), nu.dim()];
+    let done = run(py, settings.watch()?, |shared| -> orthant::Result<_> {
+        let mut ear = Ear(shared);
+        if of == Of::Divergence {
+            let solver = warm.of_terms(Solver::new(&options)).observer(&mut ear);
+            let plans = solver.plans(&mu, &nu)?;
+            let found = found(&plans.gradient(), &by, dims)?;
+            return Ok((found, Kind::Divergence(Box::new(plans.into_divergence()))));
+        }
+        let plan = warm.of_term(Solver::new(&options)).observer(&mut ear).plan(&mu, &nu)?;
+        let derivatives = plan.gradient();
+        let derivatives = if of == Of::Value { derivatives.of_value()? } else { derivatives };
+        let found = found(&derivatives, &by, dims)?;
+        drop(derivatives);
+        Ok((found, Kind::Solution(Box::new(plan.into_solution()))))
+    })?;
+    let (found, kind) = done.map_err(raised)?;
+    let (value, result) = match kind {
+        Kind::Divergence(d) => (d.value, Bound::new(py, Divergence::new(*d))?.into_any().unbind()),
+        Kind::Solution(s) => {
+            let value = if of == Of::Value { s.value } else { s.value_kl };
+            (value, Bound::new(py, Solution::new(*s))?.into_any().unbind())
+        }
+    };
+    Gradient::new(py, value, found, result)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Divergence,
+    ValueKl,
+    Value,
+}
+
+enum Kind {
+    Divergence(Box<orthant::Divergence>),
+    Solution(Box<orthant::Solution>),
+}
+
+/// Derivatives of a value or a divergence: those that were asked for.
+#[pyclass(frozen, module = "orthant")]
+pub(crate) struct Gradient {
+    #[pyo3(get)]
+    value: f64,
+    #[pyo3(get)]
+    pub(crate) result: Py<PyAny>,
+    found: Vec<(By, Py<PyAny>)>,
+}
+
+impl Gradient {
+    pub(crate) fn new(
+        py: Python<'_>,
+        value: f64,
+        found: Vec<Found>,
+        result: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let object = |Found { by, values, columns }: Found| -> PyResult<_> {
+            let object = match by {
+                By::Epsilon => values[0].into_pyobject(py)?.into_any(),
+                By::Weights(_) => frozen::<PyArray1<f64>>(array(py, values))?.into_any(),
+                _ => frozen::<PyArray2<f64>>(rows(py, values, columns)?)?.into_any(),
+            };
+            Ok((by, object.unbind()))
+        };
+        let found = found.into_iter().map(object).collect::<PyResult<_>>()?;
+        Ok(Gradient { value, result, found })
+    }
+
+    fn get(&self, py: Python<'_>, by: By) -> PyResult<Py<PyAny>> {
+        let found = self.found.iter().find(|(found, _)| *found == by);
+        found.map(|(_, object)| object.clone_ref(py)).ok_or_else(|| {
+            let name = name(by);
+            let message = format!("the derivative by {name} was not asked for: by=('{name}',)");
+            PyAttributeError::new_err(message)
+        })
+    }
+}
+
+fn name(by: By) -> &'static str {
+    BY.iter().find(|(_, known)| *known == by).map_or("", |(name, _)| name)
+}
+
+#[pymethods]
+impl Gradient {
+    #[getter]
+    fn x(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Points(Side::X))
+    }
+
+    #[getter]
+    fn y(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Points(Side::Y))
+    }
+
+    #[getter]
+    fn a(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Weights(Side::X))
+    }
+
+    #[getter]
+    fn b(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Weights(Side::Y))
+    }
+
+    #[getter]
+    fn epsilon(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Epsilon)
+    }
+
+    #[getter]
+    fn anchors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Anchors)
+    }
+
+    #[getter]
+    fn features_x(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Features(Side::X))
+    }
+
+    #[getter]
+    fn features_y(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::Features(Side::Y))
+    }
+
+    #[getter]
+    fn log_features_x(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::LogFeatures(Side::X))
+    }
+
+    #[getter]
+    fn log_features_y(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.get(py, By::LogFeatures(Side::Y))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut lines = Lines::new().add("value", short(self.value), "");
+        for (by, object) in &self.found {
+            let shown = match by {
+                By::Epsilon => object.bind(py).str()?.to_string(),
+                _ => format!("array of shape {}", object.bind(py).getattr("shape")?),
+            };
+            lines = lines.add(name(*by), shown, "");
+        }
+        Ok(lines.text("Gradient"))
+    }
+}

@@ -1,0 +1,229 @@
+//! Solves without the interpreter's lock, that hear Ctrl-C and tell how they go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use orthant::{Next, Observer, Progress as Iteration, Term};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// How often the interpreter is asked for signals.
+const PULSE: Duration = Duration::from_millis(50);
+
+/// How a call wants to be run.
+pub(crate) struct Watch {
+    pub(crate) threads: Option<usize>,
+    /// What is called, and how much time lies between calls at least.
+    pub(crate) listeners: Vec<(Py<PyAny>, Duration)>,
+}
+
+/// What the solve and the thread that waits for it have in common.
+pub(crate) struct Shared {
+    stop: AtomicBool,
+    failure: Mutex<Option<PyErr>>,
+    listeners: Vec<Listener>,
+}
+
+struct Listener {
+    call: Py<PyAny>,
+    pause: Duration,
+    last: Mutex<Option<Instant>>,
+}
+
+impl Shared {
+    /// Tells the listeners that are due; any of them may end the solve, by an answer that is true or by an exception.
+    pub(crate) fn tell<P>(&self, event: impl Fn() -> P) -> Next
+    where
+        P: for<'py> IntoPyObject<'py>,
+    {
+        for listener in &self.listeners {
+            let mut last = listener.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_some_and(|last| last.elapsed() < listener.pause) {
+                continue;
+            }
+            let answer = Python::attach(|py| -> PyResult<bool> {
+                listener.call.bind(py).call1((event(),))?.is_truthy()
+            });
+            match answer {
+                Ok(true) => self.stop.store(true, Ordering::Relaxed),
+                Ok(false) => {}
+                Err(error) => self.fail(error),
+            }
+            *last = Some(Instant::now());
+        }
+        if self.stop.load(Ordering::Relaxed) { Next::Stop } else { Next::Continue }
+    }
+
+    /// The solve will end, and the call with this error.
+    fn fail(&self, error: PyErr) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(error);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Hears every iteration.
+pub(crate) struct Ear<'s>(pub(crate) &'s Shared);
+
+impl Observer for Ear<'_> {
+    fn observe(&mut self, iteration: &mut Iteration<'_>) -> Next {
+        self.0.tell(|| Progress {
+            term: match iteration.term {
+                Term::Cross => "cross",
+                Term::SelfX => "self_x",
+                Term::SelfY => "self_y",
+            },
+            epsilon: iteration.epsilon,
+            iteration: iteration.iteration,
+            marginal_error: iteration.marginal_error,
+            elapsed: iteration.elapsed.as_secs_f64(),
+        })
+    }
+}
+
+/// The same for flows and comparisons, where steps are told and iterations only asked whether to go on.
+pub(crate) struct Deaf<'s>(pub(crate) &'s Shared);
+
+impl Observer for Deaf<'_> {
+    fn observe(&mut self, _: &mut Iteration<'_>) -> Next {
+        if self.0.stop.load(Ordering::Relaxed) { Next::Stop } else { Next::Continue }
+    }
+}
+
+/// The state after an iteration, as callbacks get it.
+#[pyclass(frozen, get_all, module = "orthant")]
+pub(crate) struct Progress {
+    term: &'static str,
+    epsilon: f64,
+    iteration: usize,
+    marginal_error: f64,
+    elapsed: f64,
+}
+
+#[pymethods]
+impl Progress {
+    fn __repr__(&self) -> String {
+        let Progress { term, epsilon, iteration, marginal_error, elapsed } = self;
+        format!(
+            "Progress(term='{term}', epsilon={epsilon}, iteration={iteration}, marginal_error={marginal_error:.3e}, \
+             elapsed={elapsed:.3})"
+        )
+    }
+}
+
+/// How much of a task of many parts is done: pairs of a comparison, permutations, steps of a flow.
+#[pyclass(frozen, get_all, module = "orthant", name = "Done")]
+pub(crate) struct Advance {
+    pub(crate) what: &'static str,
+    pub(crate) done: usize,
+    pub(crate) total: usize,
+    pub(crate) value: Option<f64>,
+}
+
+#[pymethods]
+impl Advance {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let Advance { what, done, total, value } = self;
+        let value = value.into_pyobject(py)?.repr()?;
+        Ok(format!("Done(what='{what}', done={done}, total={total}, value={value})"))
+    }
+}
+
+/// Runs `work` on a pool of threads, without the interpreter's lock.
+///
+/// Solves run on workers of the pool, and signals are for the main thread alone: so the thread that called waits, looks
+/// for signals meanwhile, and sets a flag that observers read.
+pub(crate) fn run<R: Send>(
+    py: Python<'_>,
+    watch: Watch,
+    work: impl FnOnce(&Shared) -> R + Send,
+) -> PyResult<R> {
+    let pool = pool(watch.threads)?;
+    let listener = |(call, pause)| Listener { call, pause, last: Mutex::new(None) };
+    let shared = Shared {
+        stop: AtomicBool::new(false),
+        failure: Mutex::new(None),
+        listeners: watch.listeners.into_iter().map(listener).collect(),
+    };
+    let (done, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let result = py.detach(|| {
+        std::thread::scope(|scope| {
+            let solve = scope.spawn(|| {
+                // Gone at the end, whatever the end is.
+                let _done = done;
+                pool.install(|| work(&shared))
+            });
+            let wait = wait.lock().unwrap_or_else(PoisonError::into_inner);
+            while wait.recv_timeout(PULSE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let heard = Python::attach(|py: Python<'_>| -> PyResult<()> { py.check_signals() });
+                if let Err(error) = heard {
+                    shared.fail(error);
+                }
+            }
+            solve.join()
+        })
+    });
+    let failure = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match (result, failure) {
+        (Err(panic), _) => std::panic::resume_unwind(panic),
+        (Ok(_), Some(error)) => Err(error),
+        (Ok(result), None) => Ok(result),
+    }
+}
+
+/// Runs what takes no observer.
+pub(crate) fn quietly<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    run(py, Watch { threads: None, listeners: Vec::new() }, |_| work())
+}
+
+/// A pool of the process with this identifier.
+struct Pool {
+    process: u32,
+    threads: Option<usize>,
+    workers: Arc<ThreadPool>,
+}
+
+static POOLS: Mutex<Vec<Pool>> = Mutex::new(Vec::new());
+
+/// Threads at most.
+const MOST_THREADS: usize = 1024;
+
+/// A pool of so many threads, or as many as there are cores.
+///
+/// Threads do not survive a fork: the child of `multiprocessing` would wait for workers of its parent forever. So pools
+/// belong to a process, and are not the global one.
+fn pool(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
+    if let Some(threads) = threads.filter(|n| !(1..=MOST_THREADS).contains(n)) {
+        let message = format!("threads must be between 1 and {MOST_THREADS}, got {threads}");
+        return Err(PyValueError::new_err(message));
+    }
+    let process = std::process::id();
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = pools.iter().find(|p| p.process == process && p.threads == threads) {
+        return Ok(found.workers.clone());
+    }
+    // Those of the parent: ending them would wait too.
+    pools.extract_if(.., |p| p.process != process).for_each(std::mem::forget);
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .thread_name(|i| format!("orthant-{i}"))
+        .build()
+        .map_err(|e| PyRuntimeError::new_err(format!("no threads to be had: {e}")))?;
+    let pool = Arc::new(pool);
+    pools.push(Pool { process, threads, workers: pool.clone() });
+    Ok(pool)
+}
+
+/// What a listener is, for error messages.
+pub(crate) fn callable(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if object.is_callable() {
+        return Ok(object.clone().unbind());
+    }
+    let shown = object.repr().unwrap_or_else(|_| PyString::new(object.py(), "?"));
+    let message = format!("{name} must be a function of one argument, or None; got {shown}");
+    Err(pyo3::exceptions::PyTypeError::new_err(message))
+}

@@ -1,0 +1,55 @@
+"""The estimator, and scikit-learn's own tools with it where they are installed."""
+
+import numpy as np
+import pytest
+
+from orthant import OptimalTransportMap, plan
+
+
+@pytest.fixture
+def moved(plane):
+    x = plane[0][:150]
+    return x, x @ np.array([[1.5, 0.2], [0.2, 0.5]]) + 2
+
+
+def test_fit_and_transform(moved):
+    x, y = moved
+    estimator = OptimalTransportMap(0.05, tolerance=1e-8)
+    assert estimator.fit(x, y) is estimator
+    np.testing.assert_array_equal(estimator.transform(x[:7]), plan(x, y, 0.05, tolerance=1e-8).barycentric(x[:7]))
+    # The map of a positive definite matrix is optimal, and the estimator finds it but for the blur.
+    assert np.abs(estimator.transform(x) - y).mean() < 0.15
+    assert np.abs(estimator.inverse_transform(y) - x).mean() < 0.15
+    np.testing.assert_allclose(estimator.fit_transform(x, y), estimator.transform(x), atol=1e-6)
+    assert estimator.n_features_in_ == 2 and estimator.plan_.shape == (150, 150)
+
+
+def test_parameters():
+    estimator = OptimalTransportMap(0.1, method="online")
+    assert estimator.get_params()["method"] == "online"
+    assert estimator.set_params(epsilon=0.2).epsilon == 0.2
+    assert repr(estimator) == "OptimalTransportMap(epsilon=0.2, method='online')"
+    with pytest.raises(ValueError, match="no parameter 'eps'"):
+        estimator.set_params(eps=1)
+
+
+def test_errors(plane):
+    with pytest.raises(ValueError, match="not fitted"):
+        OptimalTransportMap().transform([[0.0]])
+    with pytest.raises(ValueError, match="needs Y"):
+        OptimalTransportMap().fit(plane[0])
+
+
+def test_with_scikit_learn(moved):
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils.validation import check_is_fitted
+
+    x, y = moved
+    estimator = clone(OptimalTransportMap(0.05, seed=3))
+    assert estimator.get_params() == OptimalTransportMap(0.05, seed=3).get_params()
+    check_is_fitted(estimator.fit(x, y))
+    pipeline = make_pipeline(StandardScaler(), OptimalTransportMap(0.05)).fit(x, y)
+    assert pipeline.transform(x).shape == y.shape
