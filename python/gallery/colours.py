@@ -26,5 +26,5 @@ for ax, image, title in zip(axes, [palace, flower, moved], titles):
     ax.imshow(image)
     ax.set_title(title)
     ax.axis("off")
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=120)
+figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=80)
 print(f"{len(x):,} pixels, {sum(plan.solution.times):.1f} s, {plan.solution.method} of {plan.solution.rank:,} nodes")

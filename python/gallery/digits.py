@@ -38,5 +38,5 @@ for k in range(10):
         axes[row, k].imshow(image.reshape(8, 8), cmap="gray")
         axes[row, k].axis("off")
 figure.suptitle(f"digits, where they go, and their partners: {before:.0%} right without transport, {after:.0%} with, {voted:.0%} by vote")
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=120)
+figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=80)
 print(f"nearest neighbour: {before:.1%}; after the map: {after:.1%}; votes: {voted:.1%}")

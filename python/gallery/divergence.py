@@ -28,6 +28,6 @@ axes.plot(shifts, [d.value for d in rough], "C0o", ms=4, label="300 random featu
 axes.vlines(shifts, [d.interval.low for d in rough], [d.interval.high for d in rough], "C0", label="interval")
 axes.set(xlabel="shift", ylabel="divergence", title=f"{n:,} points a cloud, 5 coordinates")
 axes.legend()
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=120)
+figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=80)
 inside = sum(e.value in r.interval for e, r in zip(exact, rough))
 print(f"{inside} of {len(shifts)} intervals contain the exact divergence")

@@ -27,5 +27,5 @@ for ax, step in zip(axes, (steps[min(k, len(steps) - 1)] for k in shown)):
     ax.scatter(*spiral.T, s=1, c="0.8", lw=0)
     ax.scatter(*step.points.T, s=1, c=angle, cmap="hsv", lw=0)
     ax.set(title=f"step {step.number}: {step.value:.2g}", aspect="equal", xticks=[], yticks=[])
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=120)
+figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=80)
 print(f"{found.steps} steps from {found.first:.3g} to {found.value:.3g} ({found.rest}), {sum(found.times):.1f} s")
