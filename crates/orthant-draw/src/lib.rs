@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use kuva::backend::raster::RasterBackend;
 use kuva::backend::svg::SvgBackend;
-use kuva::plot::legend::LegendPosition;
-use kuva::plot::{Clustermap, ColorMap, LinePlot, PhyloTree, QuiverPlot, ScatterPlot};
+use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
+use kuva::plot::scatter::MarkerShape;
+use kuva::plot::{Clustermap, ColorMap, Heatmap, LinePlot, PhyloTree, QuiverPlot, ScatterPlot};
+use kuva::render::annotations::ReferenceLine;
 use kuva::render::figure::Figure;
-use kuva::render::layout::Layout;
+use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 
@@ -91,6 +93,12 @@ pub struct Panel {
     equal: bool,
     /// From where to where the axes go.
     limits: Option<[[f64; 2]; 2]>,
+    /// Whether logarithmic axes end where the data do, and not at the next power of ten.
+    snug: bool,
+    /// Heights of lines across the panel, with what they are.
+    levels: Vec<(f64, String)>,
+    /// What a legend for several panels has of this one, with the colour.
+    keys: Vec<(usize, LegendEntry)>,
     /// Names of the rows of a tree.
     rows: Vec<String>,
     size: [f64; 2],
@@ -121,6 +129,9 @@ impl Panel {
             log: [false; 2],
             equal: false,
             limits: None,
+            snug: false,
+            levels: Vec::new(),
+            keys: Vec::new(),
             rows: Vec::new(),
             size: [560.0, 420.0],
             longest: 0,
@@ -131,6 +142,13 @@ impl Panel {
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.titles.title = Some(title.into());
+        self
+    }
+
+    /// A line below the title.
+    #[must_use]
+    pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
+        self.titles.subtitle = Some(subtitle.into());
         self
     }
 
@@ -166,6 +184,20 @@ impl Panel {
             [low - margin, high + margin]
         };
         self.limits = (!points.is_empty()).then(|| [range(0), range(1)]);
+        self
+    }
+
+    /// Logarithmic axes that end where the data do, and not at the next power of ten.
+    #[must_use]
+    pub fn snug(mut self) -> Self {
+        self.snug = true;
+        self
+    }
+
+    /// From where to where the axes go.
+    #[must_use]
+    pub fn between(mut self, x: [f64; 2], y: [f64; 2]) -> Self {
+        self.limits = Some([x, y]);
         self
     }
 
@@ -290,6 +322,62 @@ impl Panel {
         Ok(())
     }
 
+    /// Crosses: what went wrong, where it did.
+    pub fn crosses(&mut self, name: &str, points: &[[f64; 2]], colour: usize) -> Result<()> {
+        self.on_axes(name, points)?;
+        let plot = ScatterPlot::new()
+            .with_data(points.iter().map(|p| (p[0], p[1])))
+            .with_color(COLOURS[colour % COLOURS.len()])
+            .with_marker(MarkerShape::Cross)
+            .with_size(5.0)
+            .with_legend(self.name(name));
+        self.plots.push(plot.into());
+        self.key(name, colour, LegendShape::Marker(MarkerShape::Cross), None);
+        Ok(())
+    }
+
+    /// A thin line across the panel at some height: something to aim at.
+    pub fn level(&mut self, name: &str, height: f64) -> Result<()> {
+        check(name, [height])?;
+        self.levels.push((height, name.to_owned()));
+        Ok(())
+    }
+
+    /// Points in the colours of their values, from the lowest to the highest, all of one size: a map of a surface whose
+    /// points are evenly spaced. All points are drawn.
+    pub fn surface(&mut self, points: &[[f64; 2]], values: &[f64], radius: f64) -> Result<()> {
+        same("values", points.len(), values.len())?;
+        self.on_axes("points", points)?;
+        check("values", values.iter().copied())?;
+        let range = |(low, high): (f64, f64), x: &f64| (low.min(*x), high.max(*x));
+        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), range);
+        let part = |x: f64| if high > low { (x - low) / (high - low) } else { 0.5 };
+        let plot = ScatterPlot::new()
+            .with_data(points.iter().map(|p| (p[0], p[1])))
+            .with_colors(values.iter().map(|x| ColorMap::Viridis.map(part(*x))))
+            .with_size(radius);
+        self.plots.push(plot.into());
+        Ok(())
+    }
+
+    /// A square matrix as a map of colours, with a bar that tells what they are.
+    pub fn matrix(values: &[f64], rows: usize, legend: &str) -> Result<Self> {
+        if rows == 0 {
+            return Err(Error::Empty);
+        }
+        same("entries of a matrix", rows * rows, values.len())?;
+        check("an entry of a matrix", values.iter().copied())?;
+        let plot = Heatmap::new()
+            .with_data(values.chunks(rows).map(<[f64]>::to_vec))
+            .with_color_map(ColorMap::Viridis)
+            .with_cell_size(1.0)
+            .with_legend(legend);
+        let ends = [0.5, rows as f64 + 0.5];
+        let mut panel = Panel::new().between(ends, ends);
+        panel.plots.push(plot.into());
+        Ok(panel)
+    }
+
     /// Names at points.
     pub fn named(&mut self, points: &[[f64; 2]], names: &[String], colour: usize) -> Result<()> {
         same("names", points.len(), names.len())?;
@@ -317,8 +405,16 @@ impl Panel {
             .with_color(COLOURS[colour % COLOURS.len()])
             .with_stroke_width(1.8)
             .with_legend(self.name(name));
-        self.plots.push(style(plot).into());
+        let plot = style(plot);
+        self.key(name, colour, LegendShape::Line, plot.line_style.dasharray());
+        self.plots.push(plot.into());
         Ok(())
+    }
+
+    /// Something for a legend of several panels.
+    fn key(&mut self, name: &str, colour: usize, shape: LegendShape, dasharray: Option<String>) {
+        let color = COLOURS[colour % COLOURS.len()].to_owned();
+        self.keys.push((colour, LegendEntry { label: name.to_owned(), color, shape, dasharray }));
     }
 
     /// A name for the legend: of a long one the end, where files differ.
@@ -436,10 +532,16 @@ impl Panel {
             layout = layout.with_x_label(x).with_y_label(y);
         }
         if self.log[0] {
-            layout = layout.with_log_x();
+            layout = layout.with_log_x().with_x_tick_format(power_tick());
         }
         if self.log[1] {
-            layout = layout.with_log_y();
+            layout = layout.with_log_y().with_y_tick_format(power_tick());
+        }
+        if let (true, [true, true], Some((left, right)), Some((low, high))) =
+            (self.snug, self.log, layout.data_x_range, layout.data_y_range)
+        {
+            layout = layout.with_x_axis_min(left / MARGIN).with_x_axis_max(right * MARGIN);
+            layout = layout.with_y_axis_min(low / MARGIN).with_y_axis_max(high * MARGIN);
         }
         if !self.rows.is_empty() {
             layout = layout.with_y_categories(self.rows.clone()).with_show_grid(false);
@@ -448,8 +550,27 @@ impl Panel {
             layout = layout.with_x_axis_min(left).with_x_axis_max(right);
             layout = layout.with_y_axis_min(low).with_y_axis_max(high);
         }
+        for (height, name) in &self.levels {
+            let line = ReferenceLine::horizontal(*height).with_color("#555555");
+            layout = layout.with_reference_line(line.with_label(name));
+        }
         if self.equal { layout.with_equal_aspect() } else { layout }
     }
+}
+
+/// Room beyond the data on logarithmic axes that are snug.
+const MARGIN: f64 = 1.3;
+
+/// Numbers on logarithmic axes: plain ones where they are short, powers of ten elsewhere.
+fn power_tick() -> TickFormat {
+    TickFormat::Custom(Arc::new(|value| {
+        if (9.99e-4..1.001e5).contains(&value) {
+            let rounded = format!("{value:.4}");
+            rounded.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            format!("{value:.0e}")
+        }
+    }))
 }
 
 /// A number that counts something.
@@ -554,6 +675,32 @@ impl From<Panel> for Picture {
 impl Picture {
     /// Panels side by side, row after row.
     pub fn grid(title: &str, columns: usize, panels: Vec<Panel>) -> Result<Self> {
+        Self::arranged(title, columns, panels, Figure::with_keep_panel_legends)
+    }
+
+    /// The same with one legend below for all of them: lines, dashed ones and crosses, by their colours.
+    pub fn multiples(title: &str, columns: usize, panels: Vec<Panel>) -> Result<Self> {
+        let mut keys: Vec<(usize, LegendEntry)> = Vec::new();
+        for (colour, key) in panels.iter().flat_map(|panel| &panel.keys) {
+            if keys.iter().all(|(_, other)| other.label != key.label) {
+                keys.push((*colour, key.clone()));
+            }
+        }
+        // Lines before crosses, which are about them.
+        keys.sort_by_key(|(colour, key)| (*colour, matches!(key.shape, LegendShape::Marker(_))));
+        let entries = keys.into_iter().map(|(_, key)| key).collect();
+        let legend = |figure: Figure| {
+            figure.with_shared_legend_bottom_left().with_shared_legend_entries(entries)
+        };
+        Self::arranged(title, columns, panels, legend)
+    }
+
+    fn arranged(
+        title: &str,
+        columns: usize,
+        panels: Vec<Panel>,
+        legend: impl FnOnce(Figure) -> Figure,
+    ) -> Result<Self> {
         let Some(first) = panels.first() else { return Err(Error::Empty) };
         let [width, height] = first.size;
         let columns = columns.clamp(1, panels.len());
@@ -561,17 +708,15 @@ impl Picture {
         let plots = panels.into_iter().map(|panel| panel.plots).collect::<Vec<_>>();
         let figure = Figure::new(plots.len().div_ceil(columns), columns);
         let figure = if title.is_empty() { figure } else { figure.with_title(title) };
-        let figure = figure
-            .with_cell_size(width, height)
-            .with_plots(plots)
-            .with_layouts(layouts)
-            .with_keep_panel_legends();
-        Ok(Picture { scene: figure.render() })
+        let figure = figure.with_cell_size(width, height).with_plots(plots).with_layouts(layouts);
+        Ok(Picture { scene: legend(figure).render() })
     }
 
-    /// As a vector graphic.
+    /// As a vector graphic, that a page can make smaller.
     pub fn svg(&self) -> String {
-        SvgBackend::new().render_scene(&self.scene)
+        let svg = SvgBackend::new().render_scene(&self.scene);
+        let Scene { width, height, .. } = self.scene;
+        svg.replacen("<svg ", &format!("<svg viewBox=\"0 0 {width} {height}\" "), 1)
     }
 
     /// As pixels.

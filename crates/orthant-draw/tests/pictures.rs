@@ -49,6 +49,51 @@ fn curves_on_logarithmic_axes() {
 }
 
 #[test]
+fn several_panels_with_one_legend() {
+    let curve: Vec<[f64; 2]> = (1..5).map(|k| [f64::from(k) * 1e-3, 0.1_f64.powi(k)]).collect();
+    let panel = |title: &str| {
+        let mut panel = Panel::new().title(title).logarithmic(true, true).snug();
+        panel.crosses("b failed", &curve[..1], 1).unwrap();
+        panel.line("b", &curve, 1).unwrap();
+        panel.dashed("a", &curve, 0).unwrap();
+        panel
+    };
+    let panels = vec![panel("first"), panel("second").subtitle("slope 2")];
+    let svg = Picture::multiples("both", 2, panels).unwrap().svg();
+    // Each name once, by colour, crosses after lines; numbers as people write them.
+    let places = ["both", ">a<", ">b<", ">b failed<"].map(|word| {
+        assert_eq!(svg.matches(word).count(), 1, "{word}");
+        svg.find(word).unwrap()
+    });
+    assert!(places[1] < places[2] && places[2] < places[3]);
+    assert!(svg.starts_with("<svg viewBox=\"0 0 "));
+    assert!(svg.contains("slope 2") && svg.contains(">0.002<") && !svg.contains("0.0020"));
+    assert!(matches!(Picture::multiples("", 2, Vec::new()), Err(Error::Empty)));
+}
+
+#[test]
+fn surfaces_matrices_and_levels() {
+    let points = spiral(50);
+    let values: Vec<f64> = points.iter().map(|p| p[0]).collect();
+    let mut panel = Panel::new().between([-15.0, 15.0], [-15.0, 15.0]);
+    panel.surface(&points, &values, 3.0).unwrap();
+    panel.level("the middle", 0.0).unwrap();
+    assert!(matches!(panel.level("l", f64::NAN), Err(Error::NotFinite { .. })));
+    assert!(matches!(panel.surface(&points, &values[1..], 3.0), Err(Error::Shape { .. })));
+    let svg = Picture::from(panel).svg();
+    // The lowest and the highest value have the ends of the colours, nothing is thinned.
+    assert!(
+        svg.contains("the middle")
+            && svg.contains("#440154")
+            && svg.matches("<circle").count() >= 50
+    );
+    let panel = Panel::matrix(&[0.0, 1.0, 2.0, 3.0], 2, "k").unwrap();
+    assert!(Picture::from(panel).png().unwrap().len() > 1000);
+    assert!(matches!(Panel::matrix(&[0.0; 3], 2, "k"), Err(Error::Shape { .. })));
+    assert!(matches!(Panel::matrix(&[], 0, "k"), Err(Error::Empty)));
+}
+
+#[test]
 fn matrices_with_a_tree() {
     let values = [0.0, 1e-5, 4e-5, 1e-5, 0.0, 5e-5, 4e-5, 5e-5, 0.0];
     let merges = [[0.0, 1.0, 1e-5, 2.0], [2.0, 3.0, 4.5e-5, 3.0]];
