@@ -162,3 +162,16 @@ def test_inputs_are_not_changed_and_plans_do_not_follow_them(clouds):
     y[:] = 100.0
     np.testing.assert_array_equal(plan.row(3), before[0])
     np.testing.assert_array_equal(plan.barycentric(x[:4]), before[1])
+
+
+def test_tables_of_polars(clouds, expected):
+    pl = pytest.importorskip("polars")
+    x, y, a, _ = clouds
+    table = pl.DataFrame(x, schema=["p", "q", "r"])
+    assert value(table, y) == value(x, y) == pytest.approx(expected, rel=1e-6)
+    assert value(table.with_columns(pl.all().cast(pl.Float32)), y) == value(x.astype(np.float32), y)
+    assert orthant.rot(table, y, 0.5, pl.Series(a)).value == orthant.rot(x, y, 0.5, a).value
+    with pytest.raises(TypeError, match="'name'"):
+        value(table.with_columns(pl.lit("a").alias("name")), y)
+    with pytest.raises(TypeError, match="collect"):
+        value(table.lazy(), y)

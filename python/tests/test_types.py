@@ -4,6 +4,7 @@ import doctest
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,13 @@ def test_examples_run():
 def test_everything_public_is_documented():
     for name in set(orthant.__all__) - {"__version__"}:
         assert inspect.getdoc(getattr(orthant, name)), name
+
+
+@pytest.mark.parametrize("page", ["README.md", "../README.md"])
+def test_examples_of_the_readme_run(page, capsys):
+    text = (Path(__file__).parent.parent / page).read_text()
+    blocks = [block.split("```")[0] for block in text.split("```python\n")[1:]]
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {})
+    assert "Divergence" in capsys.readouterr().out
