@@ -12,10 +12,10 @@ use orthant::{
     leaves, linkage, mean_squared_distances,
 };
 use orthant_draw::{Panel, Picture};
-use orthant_io::{Cells, Missing, Others, ReadOptions, Series, TableFormat, Values};
+use orthant_io::{Cells, Others, ReadOptions, Series, TableFormat, Values};
 use serde::Serialize;
 
-use crate::args::{Compare, MissingName};
+use crate::args::Compare;
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input;
 use crate::output::{self, count, rough};
@@ -185,13 +185,8 @@ impl Clouds {
             .chain(&arguments.more)
             .map(String::as_str)
             .collect();
-        let mut options = ReadOptions::default();
-        options.columns.clone_from(&solve.columns);
+        let mut options = input::read_options(solve);
         options.weights.clone_from(&solve.weights);
-        options.missing = match solve.missing {
-            MissingName::Error => Missing::Error,
-            MissingName::Drop => Missing::Drop,
-        };
         match (&arguments.group, &files[..]) {
             (Some(column), [file]) => Clouds::grouped(file, column, options),
             (Some(_), _) => Err(Failure::input(

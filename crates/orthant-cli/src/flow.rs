@@ -197,14 +197,16 @@ impl<'a> Files<'a> {
         points: &[f64],
     ) -> Result<(), Failure> {
         let cloud = clouds.get(Cloud::X);
-        let view = View::new(&[&measures[0], &measures[1]], cloud.columns.as_deref())?;
-        let drawing = Drawing { film, measures, names: names.map(input::short_name), view };
-        let mut pictures = match self.frames {
-            Some(path) => drawing.frames(path)?,
-            None => Vec::new(),
-        };
-        if let Some(path) = self.picture {
-            pictures.push((path.to_owned(), drawing.picture()?));
+        let mut pictures = Vec::new();
+        if self.frames.is_some() || self.picture.is_some() {
+            let view = View::new(&[&measures[0], &measures[1]], cloud.columns.as_deref())?;
+            let drawing = Drawing { film, measures, names: names.map(input::short_name), view };
+            if let Some(path) = self.frames {
+                pictures = drawing.frames(path)?;
+            }
+            if let Some(path) = self.picture {
+                pictures.push((path.to_owned(), drawing.picture()?));
+            }
         }
         if let Some((path, format)) = self.output {
             Table::new(cloud, points, format).write(Some(path), format)?;
