@@ -1,75 +1,65 @@
 """Plain iterations with stored features, beside loops of four products in other libraries: JSON Lines.
 
-    python iterations.py [n] [rank] [threads]
+    THREADS=2 python iterations.py [n] [rank]
 
 The same f32 features for all, of the paper's Figure 1 (two clouds of normal points in the plane), at eps = 0.5, where plain
-f32 scalings do not leave their range. Peers that are not installed are left out. Times are the best of interleaved
-repetitions, an iteration each.
+f32 scalings do not leave their range. Features below 1e-30 are set to that: numbers that are not normal any more would
+slow the products of the other libraries down by far. A racer does 100 iterations, which is checked; what is
+shown is the time of a call less that of a call with 2, for all of them alike, an iteration each, the best of 5
+interleaved calls. `whole` is the call itself. Peers that are not installed are said to be missing.
 """
 
-import json
-import os
 import sys
 
-THREADS = sys.argv[3] if len(sys.argv) > 3 else "2"
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = THREADS
+from common import THREADS, best, figure_1, tell
 
-import time  # noqa: E402
+import numpy as np  # isort: skip
 
-import numpy as np  # noqa: E402
+import orthant
 
-import orthant  # noqa: E402
-
-EPSILON, ITERATIONS = 0.5, 100
+EPSILON, FEW, MANY = 0.5, 2, 102
 
 
 def features(n, rank):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(n, 2)) + [1.0, 1.0]
-    y = rng.normal(size=(n, 2)) * np.sqrt(0.1)
+    x, y = figure_1(n)
     map_ = orthant.FeatureMap.paper(x, y, EPSILON, rank)
     return [np.maximum(map_(c), 1e-30).astype(np.float32) for c in (x, y)]
 
 
-def ours(xi, zeta):
-    settings = {"precision": "f32", "solver": "plain", "certify": False, "threads": int(THREADS)}
+def ours(xi, zeta, n):
+    settings = {"precision": "f32", "solver": "plain", "certify": False, "threads": THREADS, "tolerance": 1e-12}
 
-    def solve(iterations):
-        return orthant.rot(
-            None, None, EPSILON, features=(xi, zeta), max_iterations=iterations, tolerance=1e-6, **settings
-        )
-
-    def run():
-        # Features are stored before the first iteration; the difference is that of the others.
-        few, many = solve(2), solve(2 + ITERATIONS)
-        return (many.times[1] - few.times[1]) / (many.iterations - few.iterations)
+    def run(iterations):
+        found = orthant.rot(None, None, EPSILON, features=(xi, zeta), max_iterations=iterations, **settings)
+        assert found.iterations == iterations, found
+        return found.potential_y / EPSILON
 
     return run
 
 
-def loop(products, a, b):
-    xi, zeta, xi_t, zeta_t = products
+def loop(xi, zeta, ones, log):
+    xi_t, zeta_t = xi.T, zeta.T
+    weights = ones / len(ones)
 
-    def run():
-        v = 1 + 0 * b
-        begun = time.perf_counter()
-        for _ in range(ITERATIONS):
-            u = a / (xi @ (zeta_t @ v))
-            v = b / (zeta @ (xi_t @ u))
-        float(v.sum())
-        return (time.perf_counter() - begun) / ITERATIONS
+    def run(iterations):
+        v = ones
+        for _ in range(iterations):
+            u = weights / (xi @ (zeta_t @ v))
+            v = weights / (zeta @ (xi_t @ u))
+        return log(v)
 
     return run
+
+
+def with_numpy(xi, zeta, n):
+    return loop(xi, zeta, np.ones(n, dtype=np.float32), np.log)
 
 
 def with_torch(xi, zeta, n):
     import torch
 
-    torch.set_num_threads(int(THREADS))
-    x, z = torch.tensor(xi), torch.tensor(zeta)
-    weights = torch.full((n,), 1 / n)
-    return loop((x, z, x.T, z.T), weights, weights)
+    torch.set_num_threads(THREADS)
+    return loop(torch.tensor(xi), torch.tensor(zeta), torch.ones(n), lambda v: v.log().numpy())
 
 
 def with_ott(xi, zeta, n):
@@ -81,44 +71,42 @@ def with_ott(xi, zeta, n):
 
     geometry = low_rank.LRKGeometry(jnp.asarray(xi), jnp.asarray(zeta), epsilon=EPSILON)
     problem = linear_problem.LinearProblem(geometry)
-    solver = sinkhorn.Sinkhorn(
-        lse_mode=False, threshold=-1.0, min_iterations=ITERATIONS, max_iterations=ITERATIONS, inner_iterations=ITERATIONS
-    )
-    solve = jax.jit(lambda p: solver(p).g)
-    solve(problem).block_until_ready()
 
-    def run():
-        begun = time.perf_counter()
-        solve(problem).block_until_ready()
-        return (time.perf_counter() - begun) / ITERATIONS
+    def solve(iterations):
+        counts = {"min_iterations": iterations, "max_iterations": iterations, "inner_iterations": iterations}
+        solver = sinkhorn.Sinkhorn(lse_mode=False, threshold=-1.0, **counts)
+        return jax.jit(lambda p: solver(p).g / EPSILON)
 
-    return run
+    solves = {iterations: solve(iterations) for iterations in (FEW, MANY)}
+    for compiled in solves.values():
+        compiled(problem).block_until_ready()
+    return lambda iterations: np.asarray(solves[iterations](problem).block_until_ready())
 
 
-def main(n, rank):
+def main(n=20_000, rank=600):
     xi, zeta = features(n, rank)
-    weights = np.full(n, 1 / n, dtype=np.float32)
-    racers = {"orthant": ours(xi, zeta), "numpy": loop((xi, zeta, xi.T, zeta.T), weights, weights)}
-    for name, make in {"torch": with_torch, "ott": with_ott}.items():
+    racers = {}
+    for name, make in {"orthant": ours, "numpy": with_numpy, "torch": with_torch, "ott": with_ott}.items():
         try:
-            racers[name] = make(xi, zeta, n)
+            run = make(xi, zeta, n)
         except ImportError:
-            print(json.dumps({"bench": "iterations", "library": name, "missing": True}), flush=True)
-    best = dict.fromkeys(racers, np.inf)
-    for _ in range(5):
-        for name, run in racers.items():
-            best[name] = min(best[name], run())
-    for name, seconds in best.items():
-        print(
-            json.dumps(
-                {
-                    "bench": "iterations", "library": name, "n": n, "rank": rank, "threads": int(THREADS),
-                    "ms": round(1e3 * seconds, 3), "over": round(seconds / best["orthant"], 2),
-                }
-            ),
-            flush=True,
+            tell("iterations", library=name, missing=True)
+            continue
+        racers[name, FEW] = lambda run=run: run(FEW)
+        racers[name, MANY] = lambda run=run: run(MANY)
+    found = best(racers, 5)
+    names = [name for name, count in found if count == MANY]
+    each = {name: (found[name, MANY][1] - found[name, FEW][1]) / (MANY - FEW) for name in names}
+    reference = found["orthant", MANY][0]
+    for name in names:
+        scaling = np.asarray(found[name, MANY][0], dtype=float)
+        shift = scaling - reference
+        tell(
+            "iterations", library=name, n=n, rank=rank, ms=1e3 * each[name], over=each[name] / each["orthant"],
+            whole=found[name, MANY][1], apart=float(np.abs(shift - shift.mean()).max()),
+            clamped=float((xi == np.float32(1e-30)).mean()),
         )  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in (sys.argv[1:3] or [20_000, 600])))
+    main(*(int(a) for a in sys.argv[1:]))

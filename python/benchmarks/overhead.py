@@ -6,20 +6,19 @@ A result knows how long its solve took; the rest of a call is the package's: che
 waits, and what is made of the result. Best of interleaved repetitions.
 """
 
-import json
 import sys
 import time
 
-import numpy as np
+from common import figure_1, tell
+
+import numpy as np  # isort: skip
 
 import orthant
 
 
 def main(n):
-    rng = np.random.default_rng(0)
     for kind in (np.float64, np.float32):
-        x = rng.normal(size=(n, 2)).astype(kind)
-        y = (rng.normal(size=(n, 2)) * 0.5 + 1).astype(kind)
+        x, y = (c.astype(kind) for c in figure_1(n))
         for settings in ({"method": "lattice"}, {"method": "gaussian", "rank": 100, "certify": False, "precision": "f32"}):
             best = (np.inf, np.inf)
             for _ in range(7):
@@ -27,14 +26,9 @@ def main(n):
                 found = orthant.rot(x, y, 0.5, **settings)
                 best = min(best, (time.perf_counter() - begun, sum(found.times)))
             wall, inside = best
-            print(
-                json.dumps(
-                    {
-                        "bench": "overhead", "n": n, "dtype": np.dtype(kind).name, "method": settings["method"],
-                        "seconds": round(wall, 4), "library": round(inside, 4), "added": round(wall / inside - 1, 4),
-                    }
-                ),
-                flush=True,
+            tell(
+                "overhead", n=n, dtype=np.dtype(kind).name, method=settings["method"], seconds=wall, library=inside,
+                added=wall / inside - 1,
             )  # fmt: skip
 
 

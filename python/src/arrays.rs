@@ -230,10 +230,6 @@ impl<'py> Cloud<'py> {
         Cloud::new(name, Some(&points), (&format!("the weights of {name}"), weights), None)
     }
 
-    pub(crate) fn points(&self) -> Option<&Matrix<'py>> {
-        self.points.as_ref()
-    }
-
     pub(crate) fn measure<'m, 'a>(&'m self, take: Take<'m, 'py, 'a>) -> PyResult<Measure<'a>> {
         let points = match &self.points {
             Some(points) => points.points(&self.name, take)?,

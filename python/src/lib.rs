@@ -10,6 +10,7 @@ mod arrays;
 mod errors;
 mod features;
 mod many;
+mod pickle;
 mod plan;
 mod results;
 mod settings;
@@ -26,6 +27,8 @@ mod _orthant {
         Barycenter, Compared, Comparison, Flow, FreeBarycenter, Step, TwoSample, barycenter,
         compare, flow, free_barycenter, two_sample_test,
     };
+    #[pymodule_export]
+    use crate::pickle::restored;
     #[pymodule_export]
     use crate::plan::{Plan, plan};
     #[pymodule_export]

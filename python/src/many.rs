@@ -2,8 +2,8 @@
 
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use orthant::{
-    Barycenters, Comparer, Descent, Measure, Next, TwoSampleTest, embedding, leaves, linkage,
-    mean_squared_distance, mean_squared_distances,
+    Barycenters, Comparer, Descent, Measure, Next, Rest, Times, TwoSampleTest, embedding, leaves,
+    linkage, mean_squared_distance, mean_squared_distances,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,9 +11,10 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{Cloud, Matrix, array, frozen, rows, vector};
 use crate::errors::raised;
+use crate::pickle::{Reduced, reduced};
 use crate::results::{Divergence, Interval, Lazy, Lines, Solution, interval, seconds, short};
 use crate::settings::{Settings, extract};
-use crate::solve::Object;
+use crate::solve::{Object, between};
 use crate::watch::{Advance, Deaf, Ear, callable, run};
 
 /// Clouds out of a list of arrays or of pairs (points, weights).
@@ -76,7 +77,7 @@ pub(crate) fn barycenter<'py>(
     let values: Vec<f64> =
         (0..points.len() * columns).map(|i| points.coordinate(i / columns, i % columns)).collect();
     let points = frozen(rows(py, values, columns)?)?.unbind();
-    Ok(Barycenter { inner, points, weights: Lazy::default(), distances: Lazy::default() })
+    Ok(Barycenter::new(inner, points))
 }
 
 /// Equal ones, unless they are given.
@@ -193,6 +194,10 @@ impl Barycenter {
         Ok(array(py, self.inner.softmax(temperature).map_err(raised)?))
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "Barycenter", &self.inner, (&self.points,))
+    }
+
     fn __repr__(&self) -> String {
         self.lines().text("Barycenter")
     }
@@ -203,6 +208,10 @@ impl Barycenter {
 }
 
 impl Barycenter {
+    pub(crate) fn new(inner: orthant::Barycenter, points: Py<PyArray2<f64>>) -> Self {
+        Barycenter { inner, points, weights: Lazy::default(), distances: Lazy::default() }
+    }
+
     fn lines(&self) -> Lines {
         let b = &self.inner;
         let kind = if b.debiased { "of the divergence" } else { "of W" };
@@ -311,24 +320,25 @@ pub(crate) fn flow<'py>(
     b: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Flow> {
-    let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
-    if clouds.iter().any(|cloud| cloud.points().is_none()) {
+    if x.is_none() || y.is_none() {
         return Err(PyTypeError::new_err("a flow moves points: x and y are needed"));
     }
-    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-    let epsilon = settings.epsilon(|| mean_squared_distance(&mu, &nu))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
-    let moves = Moves::new(&settings)?;
-    let dim = mu.dim();
-    let flow = run(py, settings.watch()?, |shared| -> PyResult<_> {
-        let (mut deaf, mut failed) = (Deaf(shared), None);
-        let mut each = |step: &orthant::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
-        let descent = moves.of(Descent::new(&options)).observer(&mut deaf).each(&mut each);
-        let flow = descent.flow(&mu, &nu);
-        failed.map_or(Ok(()), Err)?;
-        flow.map_err(raised)
-    })??;
+    let scale = mean_squared_distance;
+    let (flow, dim) =
+        between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+            let moves = Moves::new(settings)?;
+            let dim = mu.dim();
+            let flow = run(py, settings.watch()?, |shared| -> PyResult<_> {
+                let (mut deaf, mut failed) = (Deaf(shared), None);
+                let mut each =
+                    |step: &orthant::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
+                let descent = moves.of(Descent::new(options)).observer(&mut deaf).each(&mut each);
+                let flow = descent.flow(mu, nu);
+                failed.map_or(Ok(()), Err)?;
+                flow.map_err(raised)
+            })??;
+            Ok((flow, dim))
+        })?;
     let orthant::Flow { points, divergence, first, steps, gradients, rest, times, .. } = flow;
     Ok(Flow {
         points: frozen(rows(py, points, dim)?)?.unbind(),
@@ -336,8 +346,8 @@ pub(crate) fn flow<'py>(
         first,
         steps,
         gradients,
-        rest: rest.as_str(),
-        times: seconds(&times),
+        rest,
+        times,
     })
 }
 
@@ -363,15 +373,20 @@ fn stepped(
 }
 
 /// Where a flow ended.
-#[pyclass(frozen, get_all, module = "orthant")]
+#[pyclass(frozen, module = "orthant")]
 pub(crate) struct Flow {
-    points: Py<PyArray2<f64>>,
-    divergence: Py<Divergence>,
-    first: f64,
-    steps: usize,
-    gradients: usize,
-    rest: &'static str,
-    times: (f64, f64),
+    #[pyo3(get)]
+    pub(crate) points: Py<PyArray2<f64>>,
+    #[pyo3(get)]
+    pub(crate) divergence: Py<Divergence>,
+    #[pyo3(get)]
+    pub(crate) first: f64,
+    #[pyo3(get)]
+    pub(crate) steps: usize,
+    #[pyo3(get)]
+    pub(crate) gradients: usize,
+    pub(crate) rest: Rest,
+    pub(crate) times: Times,
 }
 
 #[pymethods]
@@ -379,6 +394,21 @@ impl Flow {
     #[getter]
     fn value(&self) -> f64 {
         self.divergence.get().inner.value
+    }
+
+    #[getter]
+    fn rest(&self) -> &'static str {
+        self.rest.as_str()
+    }
+
+    #[getter]
+    fn times(&self) -> (f64, f64) {
+        seconds(&self.times)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let numbers = (self.first, self.steps, self.gradients, self.rest, self.times);
+        reduced(py, "Flow", &numbers, (&self.points, &self.divergence))
     }
 
     fn __repr__(&self) -> String {
@@ -397,7 +427,7 @@ impl Flow {
             .value("divergence", d.value, d.interval())
             .value("first", self.first, None)
             .add("steps", self.steps, format!("{} gradients", self.gradients))
-            .add("rest", self.rest, "")
+            .add("rest", self.rest.as_str(), "")
             .value("epsilon", d.cross.epsilon, None)
             .add("method", format!("{}, rank {}", d.cross.method.as_str(), d.cross.rank), "")
     }
@@ -451,29 +481,62 @@ pub(crate) fn free_barycenter<'py>(
         solution: Py::new(py, Solution::new(found.solution))?,
         steps: found.steps,
         gradients: found.gradients,
-        rest: found.rest.as_str(),
-        times: seconds(&found.times),
+        rest: found.rest,
+        times: found.times,
     })
 }
 
 /// A barycentre whose points were free to move.
-#[pyclass(frozen, get_all, module = "orthant")]
+#[pyclass(frozen, module = "orthant")]
 pub(crate) struct FreeBarycenter {
-    points: Py<PyArray2<f64>>,
-    weights: Py<PyArray1<f64>>,
-    value: f64,
-    first: f64,
-    distances: Py<PyArray1<f64>>,
-    debiased: bool,
-    solution: Py<Solution>,
-    steps: usize,
-    gradients: usize,
-    rest: &'static str,
-    times: (f64, f64),
+    #[pyo3(get)]
+    pub(crate) points: Py<PyArray2<f64>>,
+    #[pyo3(get)]
+    pub(crate) weights: Py<PyArray1<f64>>,
+    #[pyo3(get)]
+    pub(crate) value: f64,
+    #[pyo3(get)]
+    pub(crate) first: f64,
+    #[pyo3(get)]
+    pub(crate) distances: Py<PyArray1<f64>>,
+    #[pyo3(get)]
+    pub(crate) debiased: bool,
+    #[pyo3(get)]
+    pub(crate) solution: Py<Solution>,
+    #[pyo3(get)]
+    pub(crate) steps: usize,
+    #[pyo3(get)]
+    pub(crate) gradients: usize,
+    pub(crate) rest: Rest,
+    pub(crate) times: Times,
 }
 
 #[pymethods]
 impl FreeBarycenter {
+    #[getter]
+    fn rest(&self) -> &'static str {
+        self.rest.as_str()
+    }
+
+    #[getter]
+    fn times(&self) -> (f64, f64) {
+        seconds(&self.times)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let numbers = (
+            self.value,
+            self.first,
+            self.debiased,
+            self.steps,
+            self.gradients,
+            self.rest,
+            self.times,
+        );
+        let objects = (&self.points, &self.weights, &self.distances, &self.solution);
+        reduced(py, "FreeBarycenter", &numbers, objects)
+    }
+
     fn __repr__(&self) -> String {
         self.lines().text("FreeBarycenter")
     }
@@ -494,7 +557,7 @@ impl FreeBarycenter {
             )
             .value("first", self.first, None)
             .add("steps", self.steps, format!("{} gradients", self.gradients))
-            .add("rest", self.rest, "")
+            .add("rest", self.rest.as_str(), "")
             .value("epsilon", s.epsilon, None)
             .add("method", format!("{}, rank {}", s.method.as_str(), s.rank), "")
     }
@@ -537,8 +600,8 @@ pub(crate) fn compare<'py>(
 /// The divergences of all pairs of some clouds.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct Comparison {
-    inner: orthant::Comparison,
-    epsilon: f64,
+    pub(crate) inner: orthant::Comparison,
+    pub(crate) epsilon: f64,
 }
 
 impl Comparison {
@@ -635,6 +698,10 @@ impl Comparison {
         Ok((rows(py, found.points.into_flattened(), 2)?, found.share))
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "Comparison", &(&self.inner, self.epsilon), ())
+    }
+
     fn __repr__(&self) -> String {
         self.lines().text("Comparison")
     }
@@ -646,7 +713,7 @@ impl Comparison {
 
 /// Two of many clouds.
 #[pyclass(frozen, module = "orthant", name = "Pair")]
-pub(crate) struct Compared(orthant::Pair);
+pub(crate) struct Compared(pub(crate) orthant::Pair);
 
 #[pymethods]
 impl Compared {
@@ -690,6 +757,10 @@ impl Compared {
         self.0.iterations
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "Pair", &self.0, ())
+    }
+
     fn __repr__(&self) -> String {
         let orthant::Pair { first, second, value, method, .. } = self.0;
         format!("Pair({first}, {second}, value={value}, method='{}')", method.as_str())
@@ -710,19 +781,17 @@ pub(crate) fn two_sample_test<'py>(
         Some(count) => extract(&count, "permutations", "a positive integer")?,
         None => 999,
     };
-    let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
-    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-    let epsilon = settings.epsilon(|| TwoSampleTest::mean_squared_distance(&mu, &nu))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
-    let inner = run(py, settings.watch()?, |shared| {
-        let mut each = |done: usize, total: usize| {
-            shared.tell(|| Advance { what: "permutations", done, total, value: None })
-        };
-        let test = TwoSampleTest::new(&options).permutations(permutations);
-        test.observer(&mut each).run(&mu, &nu)
-    })?;
-    Ok(TwoSample { inner: inner.map_err(raised)?, null: Lazy::default() })
+    let scale = TwoSampleTest::mean_squared_distance;
+    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+        let inner = run(py, settings.watch()?, |shared| {
+            let mut each = |done: usize, total: usize| {
+                shared.tell(|| Advance { what: "permutations", done, total, value: None })
+            };
+            let test = TwoSampleTest::new(options).permutations(permutations);
+            test.observer(&mut each).run(mu, nu)
+        })?;
+        Ok(TwoSample::new(inner.map_err(raised)?))
+    })
 }
 
 /// The result of a test.
@@ -809,6 +878,10 @@ impl TwoSample {
         Ok(self.inner.quantile(part))
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "TwoSample", &self.inner, ())
+    }
+
     fn __repr__(&self) -> String {
         self.lines().text("TwoSample")
     }
@@ -819,6 +892,10 @@ impl TwoSample {
 }
 
 impl TwoSample {
+    pub(crate) fn new(inner: orthant::TwoSample) -> Self {
+        TwoSample { inner, null: Lazy::default() }
+    }
+
     fn lines(&self) -> Lines {
         let t = &self.inner;
         let remark = format!("{} of {} permutations", t.exceeding, t.permutations());

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyIterator, PyTuple};
 
 use crate::arrays::{array, frozen};
+use crate::pickle::{Reduced, reduced};
 
 /// A vector that is made once, when somebody asks for it.
 pub(crate) struct Lazy(PyOnceLock<Py<PyArray1<f64>>>);
@@ -33,7 +34,7 @@ impl Lazy {
 /// Where a value is.
 #[pyclass(frozen, eq, module = "orthant")]
 #[derive(Clone, PartialEq)]
-pub(crate) struct Interval(Range);
+pub(crate) struct Interval(pub(crate) Range);
 
 #[pymethods]
 impl Interval {
@@ -63,6 +64,10 @@ impl Interval {
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         PyTuple::new(py, [self.0.low, self.0.high])?.try_iter()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "Interval", &self.0, ())
     }
 
     fn __repr__(&self) -> String {
@@ -330,6 +335,10 @@ impl Solution {
         self.inner.value
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "Solution", &self.inner, ())
+    }
+
     fn __repr__(&self) -> String {
         self.lines().text("Solution")
     }
@@ -460,6 +469,10 @@ impl Divergence {
 
     fn __float__(&self) -> f64 {
         self.inner.value
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "Divergence", &self.inner, ())
     }
 
     fn __repr__(&self) -> String {

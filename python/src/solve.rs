@@ -1,13 +1,16 @@
 //! Two clouds: transport, divergences, gradients.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Cloud as Side, Gradient as Derivatives, Solver};
+use orthant::{
+    Cloud as Side, Gradient as Derivatives, Measure, Options, Solver, mean_squared_distance,
+};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{Matrix, array, frozen, rows};
 use crate::errors::raised;
+use crate::pickle::{Reduced, reduced};
 use crate::results::{Divergence, Lines, Solution, short};
 use crate::settings::Settings;
 use crate::watch::{Ear, run};
@@ -74,6 +77,25 @@ impl<'w> WarmFrom<'w> {
     }
 }
 
+/// Two clouds and the options of a call, checked, and `work` on them. `scale` is what epsilon is a part of, if it is
+/// not given.
+pub(crate) fn between<'py, R>(
+    points: [Option<Object<'py>>; 2],
+    weights: [Option<Object<'py>>; 2],
+    epsilon: Option<Object<'py>>,
+    settings: &Bound<'py, PyDict>,
+    scale: impl FnOnce(&Measure<'_>, &Measure<'_>) -> orthant::Result<f64>,
+    work: impl FnOnce(&Settings<'py>, &Measure<'_>, &Measure<'_>, &Options<'_>) -> PyResult<R>,
+) -> PyResult<R> {
+    let settings = Settings::new(epsilon.as_ref(), settings)?;
+    let clouds = settings
+        .clouds(points.each_ref().map(Option::as_ref), weights.each_ref().map(Option::as_ref))?;
+    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
+    let epsilon = settings.epsilon(|| scale(&mu, &nu))?;
+    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
+    work(&settings, &mu, &nu, &options)
+}
+
 #[pyfunction]
 pub(crate) fn rot<'py>(
     py: Python<'py>,
@@ -84,17 +106,15 @@ pub(crate) fn rot<'py>(
     b: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Solution> {
-    let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
-    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
-    let warm = Warm::new(&settings)?;
-    let warm = warm.from();
-    let solution = run(py, settings.watch()?, |shared| {
-        warm.of_term(Solver::new(&options)).observer(&mut Ear(shared)).rot(&mu, &nu)
-    })?;
-    Ok(Solution::new(solution.map_err(raised)?))
+    let scale = mean_squared_distance;
+    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+        let warm = Warm::new(settings)?;
+        let warm = warm.from();
+        let solution = run(py, settings.watch()?, |shared| {
+            warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).rot(mu, nu)
+        })?;
+        Ok(Solution::new(solution.map_err(raised)?))
+    })
 }
 
 #[pyfunction]
@@ -107,17 +127,15 @@ pub(crate) fn divergence<'py>(
     b: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Divergence> {
-    let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
-    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
-    let warm = Warm::new(&settings)?;
-    let warm = warm.from();
-    let divergence = run(py, settings.watch()?, |shared| {
-        warm.of_terms(Solver::new(&options)).observer(&mut Ear(shared)).divergence(&mu, &nu)
-    })?;
-    Ok(Divergence::new(divergence.map_err(raised)?))
+    let scale = mean_squared_distance;
+    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+        let warm = Warm::new(settings)?;
+        let warm = warm.from();
+        let divergence = run(py, settings.watch()?, |shared| {
+            warm.of_terms(Solver::new(options)).observer(&mut Ear(shared)).divergence(mu, nu)
+        })?;
+        Ok(Divergence::new(divergence.map_err(raised)?))
+    })
 }
 
 /// What a gradient can be by.
@@ -151,6 +169,10 @@ impl By {
             Ok(name) => vec![name],
             Err(_) => crate::settings::extract(names, "by", "a name or a tuple of names")?,
         };
+        By::named(&names)
+    }
+
+    fn named(names: &[String]) -> PyResult<Vec<By>> {
         let by = |name: &String| {
             BY.iter().find(|(known, _)| known == name).map(|(_, by)| *by).ok_or_else(|| {
                 let known = BY.map(|(name, _)| name).join(", ");
@@ -204,52 +226,43 @@ pub(crate) fn gradient<'py>(
     b: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Gradient> {
-    let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
-    let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
-    let by = match settings.raw("by")? {
-        Some(names) => By::list(&names)?,
-        None => vec![By::Points(Side::X)],
-    };
-    let of: String = settings.get("of", "a string")?.unwrap_or_else(|| "divergence".to_owned());
-    let of = match &*of {
-        "divergence" => Of::Divergence,
-        "value_kl" => Of::ValueKl,
-        "value" => Of::Value,
-        other => {
-            let message = format!("of must be 'divergence', 'value_kl' or 'value', got '{other}'");
-            return Err(PyValueError::new_err(message));
-        }
-    };
-    let warm = Warm::new(&settings)?;
-    let warm = warm.from();
-    let dims = [mu.dim(), nu.dim()];
-    let done = run(py, settings.watch()?, |shared| -> orthant::Result<_> {
-        let mut ear = Ear(shared);
-        if of == Of::Divergence {
-            let solver = warm.of_terms(Solver::new(&options)).observer(&mut ear);
-            let plans = solver.plans(&mu, &nu)?;
-            let found = found(&plans.gradient(), &by, dims)?;
-            return Ok((found, Kind::Divergence(Box::new(plans.into_divergence()))));
-        }
-        let plan = warm.of_term(Solver::new(&options)).observer(&mut ear).plan(&mu, &nu)?;
-        let derivatives = plan.gradient();
-        let derivatives = if of == Of::Value { derivatives.of_value()? } else { derivatives };
-        let found = found(&derivatives, &by, dims)?;
-        drop(derivatives);
-        Ok((found, Kind::Solution(Box::new(plan.into_solution()))))
-    })?;
-    let (found, kind) = done.map_err(raised)?;
-    let (value, result) = match kind {
-        Kind::Divergence(d) => (d.value, Bound::new(py, Divergence::new(*d))?.into_any().unbind()),
-        Kind::Solution(s) => {
-            let value = if of == Of::Value { s.value } else { s.value_kl };
-            (value, Bound::new(py, Solution::new(*s))?.into_any().unbind())
-        }
-    };
-    Gradient::new(py, value, found, result)
+    let scale = mean_squared_distance;
+    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+        let by = match settings.raw("by")? {
+            Some(names) => By::list(&names)?,
+            None => vec![By::Points(Side::X)],
+        };
+        let of = Of::new(settings)?;
+        let warm = Warm::new(settings)?;
+        let warm = warm.from();
+        let dims = [mu.dim(), nu.dim()];
+        let done = run(py, settings.watch()?, |shared| -> orthant::Result<_> {
+            let mut ear = Ear(shared);
+            if of == Of::Divergence {
+                let solver = warm.of_terms(Solver::new(options)).observer(&mut ear);
+                let plans = solver.plans(mu, nu)?;
+                let found = found(&plans.gradient(), &by, dims)?;
+                return Ok((found, Kind::Divergence(Box::new(plans.into_divergence()))));
+            }
+            let plan = warm.of_term(Solver::new(options)).observer(&mut ear).plan(mu, nu)?;
+            let derivatives = plan.gradient();
+            let derivatives = if of == Of::Value { derivatives.of_value()? } else { derivatives };
+            let found = found(&derivatives, &by, dims)?;
+            drop(derivatives);
+            Ok((found, Kind::Solution(Box::new(plan.into_solution()))))
+        })?;
+        let (found, kind) = done.map_err(raised)?;
+        let (value, result) = match kind {
+            Kind::Divergence(d) => {
+                (d.value, Bound::new(py, Divergence::new(*d))?.into_any().unbind())
+            }
+            Kind::Solution(s) => {
+                let value = if of == Of::Value { s.value } else { s.value_kl };
+                (value, Bound::new(py, Solution::new(*s))?.into_any().unbind())
+            }
+        };
+        Gradient::new(py, value, found, result)
+    })
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -257,6 +270,22 @@ enum Of {
     Divergence,
     ValueKl,
     Value,
+}
+
+impl Of {
+    fn new(settings: &Settings<'_>) -> PyResult<Self> {
+        let of: Option<String> = settings.get("of", "a string")?;
+        match of.as_deref() {
+            None | Some("divergence") => Ok(Of::Divergence),
+            Some("value_kl") => Ok(Of::ValueKl),
+            Some("value") => Ok(Of::Value),
+            Some(other) => {
+                let message =
+                    format!("of must be 'divergence', 'value_kl' or 'value', got '{other}'");
+                Err(PyValueError::new_err(message))
+            }
+        }
+    }
 }
 
 enum Kind {
@@ -290,6 +319,21 @@ impl Gradient {
             Ok((by, object.unbind()))
         };
         let found = found.into_iter().map(object).collect::<PyResult<_>>()?;
+        Ok(Gradient { value, result, found })
+    }
+
+    /// From its value, the names of the derivatives, the result, and the derivatives.
+    pub(crate) fn restored(
+        (value, names): (f64, Vec<String>),
+        objects: &Bound<'_, PyTuple>,
+    ) -> PyResult<Self> {
+        let result = objects.get_item(0)?.unbind();
+        let mut found = Vec::new();
+        for (k, (name, by)) in names.iter().zip(By::named(&names)?).enumerate() {
+            let object = objects.get_item(k + 1)?;
+            let object = if name == "epsilon" { object } else { frozen(object)? };
+            found.push((by, object.unbind()));
+        }
         Ok(Gradient { value, result, found })
     }
 
@@ -357,6 +401,13 @@ impl Gradient {
     #[getter]
     fn log_features_y(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::LogFeatures(Side::Y))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let names: Vec<&str> = self.found.iter().map(|(by, _)| name(*by)).collect();
+        let objects = std::iter::once(&self.result).chain(self.found.iter().map(|(_, o)| o));
+        let objects = PyTuple::new(py, objects.collect::<Vec<_>>())?;
+        reduced(py, "Gradient", &(self.value, names), objects)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

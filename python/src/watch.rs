@@ -35,7 +35,7 @@ struct Listener {
 
 impl Shared {
     /// Tells the listeners that are due; any of them may end the solve, by an answer that is true or by an exception.
-    pub(crate) fn tell<P>(&self, event: impl Fn() -> P) -> Next
+    pub(crate) fn tell<P>(&self, mut event: impl FnMut() -> P) -> Next
     where
         P: for<'py> IntoPyObject<'py>,
     {
@@ -79,6 +79,7 @@ impl Observer for Ear<'_> {
             epsilon: iteration.epsilon,
             iteration: iteration.iteration,
             marginal_error: iteration.marginal_error,
+            value: iteration.value(),
             elapsed: iteration.elapsed.as_secs_f64(),
         })
     }
@@ -100,16 +101,17 @@ pub(crate) struct Progress {
     epsilon: f64,
     iteration: usize,
     marginal_error: f64,
+    value: f64,
     elapsed: f64,
 }
 
 #[pymethods]
 impl Progress {
     fn __repr__(&self) -> String {
-        let Progress { term, epsilon, iteration, marginal_error, elapsed } = self;
+        let Progress { term, epsilon, iteration, marginal_error, value, elapsed } = self;
         format!(
             "Progress(term='{term}', epsilon={epsilon}, iteration={iteration}, marginal_error={marginal_error:.3e}, \
-             elapsed={elapsed:.3})"
+             value={value}, elapsed={elapsed:.3})"
         )
     }
 }

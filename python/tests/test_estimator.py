@@ -1,5 +1,7 @@
 """The estimator, and scikit-learn's own tools with it where they are installed."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,16 @@ def test_fit_and_transform(moved):
     assert np.abs(estimator.inverse_transform(y) - x).mean() < 0.15
     np.testing.assert_allclose(estimator.fit_transform(x, y), estimator.transform(x), atol=1e-6)
     assert estimator.n_features_in_ == 2 and estimator.plan_.shape == (150, 150)
+
+
+def test_pickle(moved):
+    x, y = moved
+    for settings in ({"method": "online"}, {"method": "lattice"}, {}):
+        fitted = OptimalTransportMap(0.05, tolerance=1e-9, **settings).fit(x, y)
+        again = pickle.loads(pickle.dumps(fitted))
+        assert again.get_params() == fitted.get_params() and again.n_features_in_ == 2
+        np.testing.assert_allclose(again.transform(x[:9] + 0.1), fitted.transform(x[:9] + 0.1), atol=1e-6)
+    assert pickle.loads(pickle.dumps(OptimalTransportMap(0.3))).epsilon == 0.3
 
 
 def test_parameters():

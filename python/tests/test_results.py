@@ -1,5 +1,8 @@
 """Results are frozen and readable."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -37,6 +40,55 @@ def test_results_are_frozen(plane):
                     value[...] = 0
     with pytest.raises((TypeError, AttributeError)):
         orthant.Solution()
+
+
+def same(one, other):
+    """Whether two results have the same fields."""
+    for name in [n for n in dir(one) if not n.startswith("_") and not callable(getattr(one, n))]:
+        before, after = getattr(one, name), getattr(other, name)
+        if type(before).__module__ == "orthant":
+            same(before, after)
+        elif isinstance(before, list) and before and type(before[0]).__module__ == "orthant":
+            for pair in zip(before, after):
+                same(*pair)
+        else:
+            np.testing.assert_equal(after, before)
+
+
+def test_results_go_through_pickle(plane):
+    x, y = plane
+    more = [
+        orthant.gradient(x[:30], y[:40], 0.5, by=("x", "b", "epsilon")),
+        orthant.rot(x[:30], y[:40], 0.5, reach=(1.0, None), anchors="sobol", rank=300),
+    ]
+    for result in [*everything(plane), *more]:
+        again = pickle.loads(pickle.dumps(result))
+        assert type(again) is type(result) and repr(again) == repr(result)
+        same(result, again)
+        for name in ("x", "points", "potential_x", "null"):
+            if hasattr(again, name):
+                assert not getattr(again, name).flags.writeable
+        assert repr(copy.deepcopy(result)) == repr(result)
+    # They are as good as new.
+    first = orthant.rot(x, y, 0.2, method="online", tolerance=1e-8)
+    kept = pickle.loads(pickle.dumps(first))
+    assert orthant.rot(x, y, 0.2, method="online", tolerance=1e-8, warm_start=kept).iterations <= 2
+    some = orthant.compare([x, y, x + 1], 0.5, callback=lambda done: True)
+    assert not some.complete
+    assert orthant.compare([x, y, x + 1], 0.5, finished=pickle.loads(pickle.dumps(some))).complete
+
+
+def test_what_cannot_be_unpickled_says_why(plane):
+    make, (name, version, numbers, objects) = orthant.rot(*plane, 0.5).__reduce__()
+    assert version == orthant.__version__
+    with pytest.raises(ValueError, match="pickled by orthant 0.0.9"):
+        make(name, "0.0.9", numbers, objects)
+    with pytest.raises(ValueError, match="not those of a Solution"):
+        make(name, version, numbers[:10], objects)
+    with pytest.raises(AttributeError, match="Cat"):
+        make("Cat", version, numbers, objects)
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(orthant.plan(*plane, 0.5))
 
 
 def test_intervals(plane):

@@ -42,7 +42,7 @@ def test_the_lock_is_released(slow):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("task", ["rot", "divergence", "plan", "gradient", "flow", "barycenter", "compare"])
+@pytest.mark.parametrize("task", ["rot", "divergence", "plan", "gradient", "flow", "barycenter", "compare", "two_sample_test"])
 def test_ctrl_c_ends_a_solve(task):
     clouds = "[x, y]" if task in ("barycenter", "compare") else "x, y"
     program = f"""
@@ -73,13 +73,15 @@ def test_a_callback_sees_iterations_and_may_end_the_solve(slow):
     seen = []
 
     def callback(progress):
-        seen.append((progress.term, progress.iteration, progress.marginal_error))
+        seen.append((progress.term, progress.iteration, progress.value, progress.marginal_error))
         return progress.iteration == 5
 
     found = orthant.rot(*arguments, **settings, callback=callback)
     assert found.stop == "requested" and found.iterations == 5 and not found.converged
     assert [s[:2] for s in seen] == [("cross", k) for k in range(1, 6)]
     assert all(error > 0 for *_, error in seen)
+    values = [value for *_, value, _ in seen]
+    assert values == sorted(values) and values[-1] <= found.value + 1e-9
 
 
 def test_terms_of_a_divergence_are_told_apart(plane):

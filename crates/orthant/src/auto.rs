@@ -139,15 +139,18 @@ pub(crate) fn choose(
 ) -> Result<Choice> {
     let dim = terms[0].measures[0].dim();
     let pairs: f64 = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).sum();
-    let time_of_pairs = pairs * (PAIR[0] + PAIR[1] * dim as f64);
+    let stored = is_stored(pairs, dim, options);
+    let pick = Pick::Exact { stored };
     if options.exact && pairs <= FEW_PAIRS {
         let reason = format!("{pairs:.1e} pairs are few enough to be exact");
-        return Ok(Choice { pick: Pick::Exact, reason });
+        return Ok(Choice { pick, reason });
     }
+    let pair = PAIR[0] + PAIR[1] * dim as f64;
+    let time_of_pairs = pairs * if stored { pair / ITERATIONS + 8.0 * BYTE } else { pair };
     let mut offers = Vec::new();
     if options.exact {
         let text = "the exact kernel visits all pairs".to_owned();
-        offers.push(Offer { pick: Pick::Exact, time: time_of_pairs, text, good: true });
+        offers.push(Offer { pick, time: time_of_pairs, text, good: true });
     }
     offers.extend(lattice_offer(terms, options));
     // Lattices are at their best where they exist; random anchors need a closer look at the points.
@@ -161,16 +164,16 @@ pub(crate) fn choose(
     }
     offers.sort_by(|a, b| b.good.cmp(&a.good).then(a.time.total_cmp(&b.time)));
     let mut best = 0;
-    if offers[0].pick == Pick::Exact && pairs > MANY_PAIRS && offers.len() > 1 {
+    if offers.first().is_some_and(|o| o.pick == pick) && pairs > MANY_PAIRS && offers.len() > 1 {
         // Hours: what comes near the accuracy is of more use.
         best = 1;
     }
     let Some(offer) = offers.get(best) else {
         let reason = "nothing reaches the accuracy within the memory without the exact kernel";
-        return Ok(Choice { pick: Pick::Exact, reason: reason.to_owned() });
+        return Ok(Choice { pick, reason: reason.to_owned() });
     };
     let mut reason = offer.text.clone();
-    if offer.pick != Pick::Exact {
+    if offer.pick != pick {
         let times = time_of_pairs / offer.time;
         if times >= 2.0 {
             let _ = write!(reason, "; all pairs would take about {times:.0} times as long");
@@ -182,6 +185,18 @@ pub(crate) fn choose(
         reason += "; nothing else fits into the memory";
     }
     Ok(Choice { pick: offer.pick, reason })
+}
+
+/// Bytes that an exact kernel may take, if nobody asked for it to be stored.
+const STORED: f64 = 1e9;
+
+/// Whether the exact kernel is better stored: where there are many axes its entries take longer to compute than to read.
+fn is_stored(pairs: f64, dim: usize, options: &Options<'_>) -> bool {
+    let bytes = 8.0 * pairs;
+    dim > MOST_AXES
+        && options.precision == Precision::F64
+        && bytes <= STORED
+        && fits(bytes, options)
 }
 
 /// Random anchors, as many as `rank`.
@@ -243,7 +258,7 @@ pub(crate) fn improve(
     if exact && quicker {
         let (rank, name) = (commas(rank), kind.name());
         let reason = format!("the exact kernel, from the potentials of {rank} {name} anchors");
-        return Some(Choice { pick: Pick::Exact, reason });
+        return Some(Choice { pick: Pick::Exact { stored: false }, reason });
     }
     more.map(|more| Choice {
         pick: kind.pick(more),

@@ -71,6 +71,7 @@ pub struct Barycenters<'s, 'o> {
 
 /// A barycentre, how it was obtained and how good it is.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Barycenter {
     /// Weights of the points of the support, of sum 1.

@@ -13,7 +13,7 @@ use crate::problem::{Places, Pool, Problem, Scaling, Shelf, Start, Terms};
 use crate::rot::Solver;
 use crate::simd::Float;
 use crate::sinkhorn::{Next, Observer, Stop, Term};
-use crate::solution::{Certainty, Divergence, Interval, Kernels, Solution, Used};
+use crate::solution::{Certainty, Divergence, Interval, Kernels, Solution, Used, debiased};
 
 /// The Sinkhorn divergences of all pairs of some measures of one dimension.
 ///
@@ -49,6 +49,7 @@ pub fn compare(measures: &[Measure<'_>], options: &Options<'_>) -> Result<Compar
 
 /// Two of many clouds, by their numbers from 0, and how far apart they are.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pair {
     /// The cloud with the smaller number.
     pub first: usize,
@@ -71,6 +72,7 @@ pub struct Pair {
 
 /// What pairs have in common: see [`compare`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Sharing {
     /// The term of each cloud with itself.
@@ -97,6 +99,7 @@ impl Sharing {
 
 /// The divergences of all pairs of some clouds, or of those that were finished.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Comparison {
     /// Number of clouds.
@@ -559,10 +562,7 @@ impl Way<'_> {
         };
         let mass_term = problem.mass_term();
         let (_, cross, _) = solver.improve(problem, Terms::Cross, first)?;
-        let value = cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + mass_term;
-        if !value.is_finite() {
-            return Err(Error::Overflow { what: "the divergence" });
-        }
+        let value = debiased([&cross, &self_x, &self_y], mass_term)?;
         Ok(Divergence { value, kernels, cross, self_x, self_y })
     }
 }

@@ -25,7 +25,7 @@ use crate::options::{Method, Options};
 use crate::problem::{Pool, Problem, Scaling, Start, Terms};
 use crate::rot::Solver;
 use crate::sinkhorn::{Next, Observer, Stop, Term, dot};
-use crate::solution::{Divergence, Kernels, Solution, Times};
+use crate::solution::{Divergence, Kernels, Solution, Times, debiased};
 
 /// Moves the points of a measure along the gradient of its Sinkhorn divergence from another, until that is as small as
 /// it gets in a hundred steps.
@@ -99,6 +99,7 @@ pub struct Step<'a> {
 
 /// Why points came to rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Rest {
     /// The value fell to the part of the first one that was asked for.
@@ -134,6 +135,7 @@ impl Rest {
 
 /// Where a flow ended.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Flow {
     /// The points, row-major, in the order of those that were given. Points of weight zero have not moved.
@@ -154,6 +156,7 @@ pub struct Flow {
 
 /// A barycentre whose points were free to move.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct FreeBarycenter {
     /// The points, row-major; their weights are those of the start.
@@ -799,7 +802,7 @@ impl<'t> Objective<'t> {
             let (mass_term, cross) = (solved.problem.mass_term(), solved.solution);
             state.legs.push(match (&own, &self.selves[k]) {
                 (Some(x), Some(y)) => Leg {
-                    value: cross.value_kl - 0.5 * x.value_kl - 0.5 * y.value_kl + mass_term,
+                    value: debiased([&cross, x, y], mass_term)?,
                     kernels,
                     cross,
                     own: Some([x.clone(), y.clone()]),

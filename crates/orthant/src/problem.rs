@@ -156,7 +156,10 @@ fn lattice_rank(options: &Options<'_>) -> Option<usize> {
 /// What stands between the clouds, of the squared Euclidean cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Pick {
-    Exact,
+    /// All pairs.
+    Exact {
+        stored: bool,
+    },
     Random {
         draw: Draw,
         rank: usize,
@@ -177,7 +180,8 @@ pub(crate) enum Pick {
 impl Pick {
     fn storage(self) -> Storage {
         match self {
-            Pick::Exact => Storage::Online,
+            Pick::Exact { stored: false } => Storage::Online,
+            Pick::Exact { stored: true } => Storage::Dense,
             Pick::Random { .. } | Pick::Adaptive { .. } => Storage::Factored,
             Pick::Lattice { .. } => Storage::Separable,
             Pick::Nystrom { .. } => Storage::Nystrom,
@@ -320,7 +324,7 @@ impl<'p> Problem<'p> {
         }
         if self.options.polish && !self.is_exact() {
             let reason = format!("polished, after {}", self.used().as_str());
-            return Some(auto::Choice { pick: Pick::Exact, reason });
+            return Some(auto::Choice { pick: Pick::Exact { stored: false }, reason });
         }
         if !self.is_automatic() {
             return None;
@@ -1668,7 +1672,9 @@ fn cost_ground<'p>(
     setting: Setting<'_, '_>,
 ) -> Result<Ground<'p>> {
     match cost {
-        Cost::SquaredEuclidean => euclidean(Pick::Exact, storage, setting),
+        Cost::SquaredEuclidean => {
+            euclidean(Pick::Exact { stored: storage == Storage::Dense }, storage, setting)
+        }
         Cost::Matrix(matrix) => {
             matrix_ground(matrix, setting.mu, setting.nu, setting.options.epsilon)
         }
@@ -1713,7 +1719,7 @@ fn furnish<'p>(
     plans: Option<&[([Cloud; 2], &Pairs)]>,
 ) -> Result<Ground<'p>> {
     let Setting { mu, nu, options, terms } = setting;
-    let per_term = matches!(pick, Pick::Exact | Pick::Lattice { .. });
+    let per_term = matches!(pick, Pick::Exact { .. } | Pick::Lattice { .. });
     if !per_term && terms == Terms::All {
         // One map serves all terms of a divergence, so they must share their coordinates.
         for &term in terms.list() {
@@ -1721,7 +1727,7 @@ fn furnish<'p>(
         }
     }
     let used = match pick {
-        Pick::Exact => Used::Online,
+        Pick::Exact { .. } => Used::Online,
         Pick::Random { draw, rank } => {
             let stage = stages[terms.list()[0] as usize].as_ref().expect("always solved");
             let weights = [mu, nu].map(|m| Some(m.support().weights));

@@ -1,12 +1,12 @@
 //! From measures and options to solutions.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::measure::Measure;
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
 use crate::problem::{Problem, Scaling, Start, Terms};
 use crate::sinkhorn::{Next, Observer, Progress, Term};
-use crate::solution::{Divergence, Solution};
+use crate::solution::{Divergence, Solution, debiased};
 
 /// Regularised optimal transport between two measures.
 ///
@@ -227,12 +227,7 @@ impl<'s, 'o> Solver<'s, 'o> {
             }
             earlier = if better { None } else { earlier.or(Some(before)) };
         }
-        // The entropies of the weights cancel; the KL form has fewer digits to lose.
-        let value =
-            cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + problem.mass_term();
-        if !value.is_finite() {
-            return Err(Error::Overflow { what: "the divergence" });
-        }
+        let value = debiased([&cross, &self_x, &self_y], problem.mass_term())?;
         let problem = earlier.unwrap_or(problem);
         let kernels = problem.kernels();
         Ok(Plans::new(problem, scalings, Divergence { value, kernels, cross, self_x, self_y }))

@@ -28,6 +28,7 @@ pub(crate) struct Run {
 
 /// Why a solve ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Stop {
     /// The marginal error fell below the tolerance.

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use crate::error::{Error, Result};
 use crate::sinkhorn::Stop;
 use crate::stage::Pairs;
 
 /// Regularised optimal transport between two measures: the value, how it was obtained and how good
 /// it is.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Solution {
     /// `W = <P, C> + eps sum P log P`: the paper's regularised transport, as its dual value. It is a
@@ -81,6 +83,7 @@ pub struct Solution {
 
 /// Where a value is.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Interval {
     /// Lower end.
@@ -116,6 +119,7 @@ impl Interval {
 
 /// What an [`Interval`] comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Certainty {
     /// The kernel is exact; how far the iterations have come is all that counts.
@@ -149,6 +153,7 @@ pub const PAIRS_LIMIT: f64 = 2e9;
 
 /// The time of a solve, by phase.
 #[derive(Debug, Clone, Copy, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Times {
     /// Drawing anchors and storing features or kernel matrices.
     pub features: Duration,
@@ -158,6 +163,7 @@ pub struct Times {
 
 /// The method that a solve used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Used {
     /// Random features of the Gaussian kernel.
@@ -274,6 +280,13 @@ pub(crate) fn scale(value_kl: f64, epsilon: f64) -> f64 {
     value_kl.abs().max(1e-3 * epsilon)
 }
 
+/// A divergence out of its terms, and what it has beside them. The entropies of the weights cancel; the KL form has
+/// fewer digits to lose.
+pub(crate) fn debiased([cross, self_x, self_y]: [&Solution; 3], mass_term: f64) -> Result<f64> {
+    let value = cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + mass_term;
+    if value.is_finite() { Ok(value) } else { Err(Error::Overflow { what: "the divergence" }) }
+}
+
 fn relative(potential: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
     potential
         .iter()
@@ -286,6 +299,7 @@ fn relative(potential: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
 /// relaxed, `S` also has `eps/2` times the square of the difference of the masses, and is zero for
 /// equal measures only.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Divergence {
     /// The divergence: zero for equal measures, positive for others.
@@ -302,6 +316,7 @@ pub struct Divergence {
 
 /// The kernels of the terms of a divergence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Kernels {
     /// The exact kernel of the cost.

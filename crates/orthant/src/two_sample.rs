@@ -84,6 +84,7 @@ type Watch<'s> = dyn FnMut(usize, usize) -> Next + Send + 's;
 
 /// The result of a test.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct TwoSample {
     /// The probability, under the null hypothesis, of a divergence at least as large:
@@ -161,7 +162,8 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         self
     }
 
-    /// Calls `observer` with the number of permutations done and their number, every now and then.
+    /// Calls `observer` with the number of permutations done and their number, every now and then; none are done while
+    /// the points of both clouds are solved together, which comes first.
     #[must_use]
     pub fn observer(mut self, observer: &'s mut Watch<'s>) -> Self {
         self.observer = Some(observer);
@@ -184,8 +186,10 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         let own = whole.between(&pool.measure, &pool.measure, &common, Terms::All)?;
         let single = single_options(&common);
         let own_single = whole.between(&pool.measure, &pool.measure, &single, Terms::All)?;
-        let mut silent = |_: &mut Progress<'_>| Next::Continue;
-        let (solution, _) = own_single.solve(Term::SelfX, Start::Flat, &mut silent)?;
+        // Nothing is done yet, but somebody may want to stop.
+        let mut none_yet =
+            |_: &mut Progress<'_>| observer.as_mut().map_or(Next::Continue, |o| o(0, permutations));
+        let (solution, _) = own_single.solve(Term::SelfX, Start::Flat, &mut none_yet)?;
         let h: Vec<f64> = pool.measure.gather(&solution.potential_x).to_vec();
         let table = Table::new(&own, &h, options)?;
         let test = Test {
@@ -199,9 +203,10 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         };
         let prepared = begun.elapsed();
 
-        let total = permutations + 1;
+        // Even then there is the divergence of the clouds.
+        let total = if solution.stop == Stop::Requested { 1 } else { permutations + 1 };
         let mut results: Vec<Drawn> = Vec::with_capacity(total);
-        let mut stop = Stop::Converged;
+        let mut stop = if total == 1 { Stop::Requested } else { Stop::Converged };
         while results.len() < total {
             let end = total.min(results.len() + test.wave());
             results.extend(test.divergences(results.len(), end)?);

@@ -550,15 +550,36 @@ fn the_exact_kernel_is_chosen_where_it_is_quick_or_the_only_one() {
         let reference = rot(&mu, &nu, &exact(epsilon).tolerance(1e-6).build().unwrap()).unwrap();
         assert!(s.converged());
         let error = relative(s.value_kl, reference.value_kl);
-        assert!(error <= if s.method == Used::Online { 1e-6 } else { 1e-2 }, "{n} {dim}: {error}");
+        assert!(
+            error <= if matches!(s.method, Used::Online | Used::Dense) { 1e-6 } else { 1e-2 },
+            "{n} {dim}: {error}"
+        );
         (s.method, s.corrected.is_some(), s.bound.is_some())
     };
     // A million pairs take no time.
     assert_eq!(solve(300, 2, 0.1), (Used::Online, false, false));
-    assert_eq!(solve(300, 10, 2.0), (Used::Online, false, false));
+    // Stored, if there are many axes.
+    assert_eq!(solve(300, 10, 2.0), (Used::Dense, false, false));
     // More do, and there is something quicker.
     assert_eq!(solve(1100, 2, 0.1), (Used::Lattice, false, true));
     assert_eq!(solve(1100, 10, 2.0), (Used::Gaussian, true, false));
     // But for small epsilons in many dimensions.
-    assert_eq!(solve(1100, 10, 0.1), (Used::Online, false, false));
+    assert_eq!(solve(1100, 10, 0.1), (Used::Dense, false, false));
+}
+
+#[test]
+fn memory_decides_whether_the_exact_kernel_is_stored() {
+    let [x, y] = Shape::Gaussian.pair(300, 200, 10, 1);
+    let (mu, nu) = (uniform(x, 10), uniform(y, 10));
+    let method = |options: OptionsBuilder<'_>| {
+        let solution = rot(&mu, &nu, &options.build().unwrap()).unwrap();
+        assert!(solution.converged());
+        solution.method
+    };
+    let with = || Options::builder(5.0);
+    assert_eq!(method(with()), Used::Dense);
+    assert_eq!(method(with().max_memory(8 * 300 * 200 - 1)), Used::Online);
+    assert_eq!(method(with().precision(Precision::F32)), Used::Online);
+    // Where nothing else fits, there is still the kernel that is not stored.
+    assert_eq!(method(with().allow_exact(false).max_memory(1000)), Used::Online);
 }

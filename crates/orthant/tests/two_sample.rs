@@ -288,6 +288,15 @@ fn observers_and_limits_end_it_early() {
     assert!((500..5000).contains(&found.permutations()));
     assert_eq!(found.resolution, 1.0 / (found.permutations() + 1) as f64);
     assert_eq!(last, found.permutations());
+    // Before the first permutation.
+    let mut calls = 0;
+    let mut observer = |_: usize, _: usize| {
+        calls += 1;
+        Next::Stop
+    };
+    let found = TwoSampleTest::new(&options).observer(&mut observer).run(&mu, &nu).unwrap();
+    assert_eq!((found.stop, found.permutations(), found.p_value), (Stop::Requested, 0, 1.0));
+    assert!(found.statistic > 0.0 && (1..=2).contains(&calls));
     let options = Options::builder(0.5).time_limit(std::time::Duration::ZERO).build().unwrap();
     let found = two_sample(&mu, &nu, 5000, &options).unwrap();
     assert_eq!(found.stop, Stop::TimeLimit);

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ._api import plan
 from ._orthant import Plan
+from ._tables import to_array
 
 
 class OptimalTransportMap:
@@ -60,6 +61,8 @@ class OptimalTransportMap:
     _names = ("epsilon", "method", "accuracy", "rank", "tolerance", "seed", "reach")
     plan_: Plan
     n_features_in_: int
+    # What the plan was made of.
+    _fit: dict[str, Any]
 
     def fit(
         self,
@@ -71,10 +74,27 @@ class OptimalTransportMap:
         """Finds the plan between the points of X and those of Y."""
         if Y is None:
             raise ValueError("fit(X, Y) needs Y, the points to move to")
-        settings = {name: getattr(self, name) for name in self._names if name != "epsilon"}
-        self.plan_ = plan(X, Y, self.epsilon, sample_weight, target_weight, **settings)
-        self.n_features_in_ = int(np.shape(X)[1])
+        clouds = {"x": X, "y": Y, "a": sample_weight, "b": target_weight}
+        arrays: dict[str, Any] = {
+            name: None if c is None else to_array(name, c) for name, c in clouds.items()
+        }
+        settings: dict[str, Any] = {name: getattr(self, name) for name in self._names if name != "epsilon"}
+        self.plan_ = plan(**arrays, epsilon=self.epsilon, **settings)
+        self._fit = {**arrays, **settings, "epsilon": self.plan_.solution.epsilon}
+        self.n_features_in_ = int(arrays["x"].shape[1])
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plans do not go through pickle, but their solutions and the clouds do."""
+        state = dict(self.__dict__)
+        if "plan_" in state:
+            state["plan_"] = self.plan_.solution
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "plan_" in state:
+            self.plan_ = plan(**self._fit, warm_start=state["plan_"])
 
     def transform(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Where points go, those of the first cloud or any other."""

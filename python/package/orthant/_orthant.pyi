@@ -280,6 +280,9 @@ class Progress:
     @property
     def marginal_error(self) -> float: ...
     @property
+    def value(self) -> float:
+        """The dual value: a lower bound of `Solution.value`, once the plan has mass 1."""
+    @property
     def elapsed(self) -> float: ...
 
 @final
