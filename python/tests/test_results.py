@@ -44,8 +44,11 @@ def test_results_are_frozen(plane):
 
 def same(one, other):
     """Whether two results have the same fields."""
-    for name in [n for n in dir(one) if not n.startswith("_") and not callable(getattr(one, n))]:
+    # Of a gradient only what was asked for.
+    for name in [n for n in dir(one) if not n.startswith("_") and hasattr(one, n)]:
         before, after = getattr(one, name), getattr(other, name)
+        if callable(before):
+            continue
         if type(before).__module__ == "orthant":
             same(before, after)
         elif isinstance(before, list) and before and type(before[0]).__module__ == "orthant":

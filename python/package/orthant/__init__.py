@@ -22,6 +22,9 @@ attribute              formula                                  elsewhere
 =====================  =======================================  ====================================================
 """
 
+from typing import TYPE_CHECKING, Any
+
+from . import pot
 from ._api import (
     barycenter,
     compare,
@@ -80,6 +83,17 @@ __all__ = [
     "gradient",
     "map",
     "plan",
+    "pot",
     "rot",
     "two_sample_test",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # Only for those who have it, and who ask for it.
+        if name == "torch":
+            import importlib
+
+            return importlib.import_module(".torch", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
