@@ -5,8 +5,9 @@
 Peers are loops of four products with the paper's features in NumPy and torch, OTT's LRKGeometry (scaling mode), and
 the dense kernel in torch, all in f64: f32 scalings leave their range at eps = 0.1. They know when they are there: the
 clock of a loop stops at the first of the iterations 5, 10, 20, 40, ... whose value has the error, and the number of
-features is the first of 500, 1000, 2000, ... that has it, too, for the median of three seeds. Theirs is the time of the
-iterations of that try alone: features cost them nothing (the dense kernel does). Ours is `orthant.rot(x, y, eps)`, as it comes: accuracy 1e-3, found and certified by itself.
+features is the first of 500, 1000, 2000, ... that has it, too, for the median of five seeds. Theirs is the time of
+that median alone, to compute the features in NumPy (`features`) and to iterate. Ours is `orthant.rot(x, y, eps)`, as it
+comes: an accuracy of 1e-3, kept and certified without knowing the answer.
 
 The reference is a lattice of accuracy 1e-9, with a proven bound (`within`).
 """
@@ -25,8 +26,19 @@ CHECKS = (5, 10, 20, 40, 80, 160, 320, 640)
 
 
 def paper_features(x, y, epsilon, rank, seed):
+    """The features of Lemma 1, as one would write them in NumPy."""
     map_ = orthant.FeatureMap.paper(x, y, epsilon, rank, seed=seed)
-    return [map_(c) for c in (x, y)]
+    anchors, q = map_.anchors, map_.q
+    norms = (anchors**2).sum(axis=1)
+    constant = 0.25 * x.shape[1] * np.log(2 * q) - 0.5 * np.log(rank) + norms * (1 / (epsilon * q) - 2 / epsilon)
+
+    def features(c):
+        logs = c @ (anchors.T * (4 / epsilon))
+        logs += constant
+        logs -= 2 / epsilon * (c**2).sum(axis=1)[:, None]
+        return np.exp(logs, out=logs)
+
+    return [features(c) for c in (x, y)]
 
 
 class Loop:
@@ -113,22 +125,18 @@ def with_ott(xi, zeta, epsilon):
     return run
 
 
-def reached(make, x, y, epsilon, exact):
-    """The fewest features that get there for the median of three seeds, and their times."""
+def needed(x, y, epsilon, exact):
+    """The fewest of the paper's features that get there for the median of five seeds, and the seed of the median."""
     for rank in RANKS:
-        runs = []
-        for seed in range(3):
-            xi, zeta = paper_features(x, y, epsilon, rank, seed)
-            run = make(xi, zeta, epsilon)
-            (error, iterations, *inner), seconds = timed(lambda run=run: run(exact))
-            runs.append((error, iterations, inner[0] if inner else seconds))
-            del xi, zeta, run
-        error, iterations, seconds = sorted(runs)[1]
-        if error <= TARGET:
-            break
-    return {
-        "rank": rank, "error": error, "iterations": iterations, "seconds": seconds, "reached": bool(error <= TARGET),
-    }  # fmt: skip
+        errors = []
+        for seed in range(5):
+            map_ = orthant.FeatureMap.paper(x, y, epsilon, rank, seed=seed)
+            found = orthant.rot(x, y, epsilon, features=map_, certify=False, tolerance=1e-4)
+            errors.append((abs(found.value_kl - exact) / abs(exact), seed))
+        error, seed = sorted(errors)[2]
+        if error <= 0.9 * TARGET:
+            return rank, seed
+    return None
 
 
 def main(n=20_000):
@@ -138,29 +146,41 @@ def main(n=20_000):
         exact = fine.value_kl
         within = (fine.interval.high - fine.interval.low) / abs(exact)
         racers = {"orthant": lambda epsilon=epsilon: orthant.rot(x, y, epsilon, threads=THREADS)}
-        found, seconds = best(racers, 5)["orthant"]
+        found, seconds, _ = best(racers, 5)["orthant"]
         ours = seconds
         tell(
             "race", epsilon=epsilon, n=n, library="orthant", method=found.method, rank=found.rank,
             iterations=found.iterations, error=abs(found.value_kl - exact) / abs(exact), seconds=ours, over=1.0,
             within=within,
         )  # fmt: skip
-        for name, make in {"numpy": with_numpy, "torch": with_torch, "ott": with_ott}.items():
+        enough = needed(x, y, epsilon, exact)
+        if enough is None:
+            tell("race", epsilon=epsilon, library="all features", reached=False, rank=RANKS[-1])
+        for name, make in {"numpy": with_numpy, "torch": with_torch, "ott": with_ott}.items() if enough else ():
+            rank, seed = enough
+            (xi, zeta), building = timed(
+                lambda epsilon=epsilon, rank=rank, seed=seed: paper_features(x, y, epsilon, rank, seed)
+            )
             try:
-                theirs = reached(make, x, y, epsilon, exact)
+                run = make(xi, zeta, epsilon)
+                (error, iterations, *inner), seconds = timed(lambda run=run, exact=exact: run(exact))
             except ImportError:
                 tell("race", epsilon=epsilon, library=name, missing=True)
                 continue
-            tell("race", epsilon=epsilon, n=n, library=name, **theirs, over=theirs["seconds"] / ours)
+            seconds = building + (inner[0] if inner else seconds)
+            tell(
+                "race", epsilon=epsilon, n=n, library=name, rank=rank, iterations=iterations, error=error,
+                features=building, seconds=seconds, over=seconds / ours,
+            )  # fmt: skip
         try:
             run = dense_torch(x, y, epsilon)
-            (error, iterations), seconds = best({"dense": lambda run=run, exact=exact: run(exact)}, 2)["dense"]
+            dense = best({"dense": lambda run=run, exact=exact: run(exact)}, 2)["dense"]
         except ImportError:
             tell("race", epsilon=epsilon, library="torch, dense", missing=True)
             continue
         tell(
-            "race", epsilon=epsilon, n=n, library="torch, dense", error=error, iterations=iterations, seconds=seconds,
-            over=seconds / ours,
+            "race", epsilon=epsilon, n=n, library="torch, dense", error=dense.result[0], iterations=dense.result[1],
+            seconds=dense.seconds, over=dense.seconds / ours,
         )  # fmt: skip
 
 

@@ -1,8 +1,11 @@
 //! Positive features that the caller has computed.
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result, Shape};
 use crate::kernel::LogRows;
 use crate::measure::Values;
+use crate::simd::{Float, ln_row};
 
 /// An `n x r` matrix of positive features, row-major, in single or double precision.
 ///
@@ -31,8 +34,11 @@ impl<'a> FeatureMatrix<'a> {
                 got: Shape { rows: 1, columns: values.len() },
             });
         }
-        let positive = |x: f64| x > 0.0 && x.is_finite();
-        if let Some(i) = (0..values.len()).find(|&i| !positive(values.get(i))) {
+        let bad = match &values {
+            Values::F32(values) => first_not_positive(values),
+            Values::F64(values) => first_not_positive(values),
+        };
+        if let Some(i) = bad {
             let (row, column) = (i / rank + 1, i % rank + 1);
             return Err(Error::Feature { row, column, value: values.get(i) });
         }
@@ -64,10 +70,25 @@ impl<'a> FeatureMatrix<'a> {
     }
 
     fn fill_row(&self, i: usize, row: &mut [f64]) {
-        for (k, l) in row[..self.rank].iter_mut().enumerate() {
-            *l = self.values.get(i * self.rank + k).ln();
+        let (range, row) = (i * self.rank..(i + 1) * self.rank, &mut row[..self.rank]);
+        match &self.values {
+            Values::F32(values) => ln_row(&values[range], row),
+            Values::F64(values) => ln_row(&values[range], row),
         }
     }
+}
+
+/// Where the first number is that is not positive and finite.
+fn first_not_positive<T: Float>(values: &[T]) -> Option<usize> {
+    const PART: usize = 1 << 14;
+    let positive = |x: &T| x.to_f64() > 0.0 && x.to_f64() < f64::INFINITY;
+    values.par_chunks(PART).enumerate().find_map_first(|(part, values)| {
+        // Without an end in sight, so that the loop is one of vectors.
+        if values.iter().fold(true, |all, x| all & positive(x)) {
+            return None;
+        }
+        values.iter().position(|x| !positive(x)).map(|i| part * PART + i)
+    })
 }
 
 /// Some rows of a matrix of features.

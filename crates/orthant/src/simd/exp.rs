@@ -12,7 +12,7 @@ const LN2_LOW: f64 = f64::from_bits(0x3d2e_f357_93c7_6730);
 const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
 /// Multiplication and addition, fused if `FMA`.
-trait Fma {
+pub(super) trait Fma {
     fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
 }
 

@@ -9,12 +9,14 @@
 mod affine;
 mod aligned;
 mod exp;
+mod log;
 mod separable;
 mod sweep;
 
 pub(crate) use affine::{Start, affine};
 pub(crate) use aligned::Aligned;
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
+pub(crate) use log::ln_row;
 pub(crate) use separable::{gather, multiply, powers, scatter};
 pub(crate) use sweep::{accumulate, dot, fused_block};
 
