@@ -39,20 +39,20 @@ pub(crate) fn reduced<'py>(
 #[pyfunction(name = "_restored")]
 pub(crate) fn restored<'py>(
     py: Python<'py>,
-    class: &str,
+    kind: &str,
     version: &str,
     bytes: &[u8],
     objects: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     if version != VERSION {
         let message = format!(
-            "this {class} was pickled by orthant {version}, and this is {VERSION}; results are read by the version that \
+            "this {kind} was pickled by orthant {version}, and this is {VERSION}; results are read by the version that \
              wrote them"
         );
         return Err(PyValueError::new_err(message));
     }
-    let stored = Stored { class, bytes, objects };
-    match class {
+    let stored = Stored { class: kind, bytes, objects };
+    match kind {
         "Interval" => object(py, Interval(stored.numbers()?)),
         "Solution" => object(py, Solution::new(stored.numbers()?)),
         "Divergence" => object(py, Divergence::new(stored.numbers()?)),

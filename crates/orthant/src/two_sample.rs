@@ -190,12 +190,16 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         let mut none_yet =
             |_: &mut Progress<'_>| observer.as_mut().map_or(Next::Continue, |o| o(0, permutations));
         let (solution, _) = own_single.solve(Term::SelfX, Start::Flat, &mut none_yet)?;
+        // Then there is still the divergence of the clouds, but no more time for it than was spent.
+        let stopped = solution.stop == Stop::Requested;
+        let most = if stopped { solution.iterations } else { single.max_iterations };
+        let each = Options { max_iterations: most, ..single.clone() };
         let h: Vec<f64> = pool.measure.gather(&solution.potential_x).to_vec();
         let table = Table::new(&own, &h, options)?;
         let test = Test {
             pool: &pool,
             whole: &whole,
-            single: &single,
+            single: &each,
             h: &h,
             table,
             given,
@@ -203,10 +207,9 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         };
         let prepared = begun.elapsed();
 
-        // Even then there is the divergence of the clouds.
-        let total = if solution.stop == Stop::Requested { 1 } else { permutations + 1 };
+        let total = if stopped { 1 } else { permutations + 1 };
         let mut results: Vec<Drawn> = Vec::with_capacity(total);
-        let mut stop = if total == 1 { Stop::Requested } else { Stop::Converged };
+        let mut stop = if stopped { Stop::Requested } else { Stop::Converged };
         while results.len() < total {
             let end = total.min(results.len() + test.wave());
             results.extend(test.divergences(results.len(), end)?);
