@@ -7,7 +7,8 @@ f32 scalings do not leave their range. Features below 1e-30 are set to that: num
 slow the products of the other libraries down by far. All do as many iterations as ours needs to a marginal error of
 1e-6, the least in single precision, at most 102. A call of ours also checks and stores the features, so its iterations are
 timed by what the result says of them, less the same with 2 iterations; the loops have nothing else. The best of 15
-interleaved runs. `whole` is the call itself, `apart` the largest difference of log v from ours. Peers that are not installed are said to be missing.
+interleaved runs. `whole` is the call itself, `apart` the largest difference of log v from ours. Peers that are not
+installed are said to be missing.
 """
 
 import sys

@@ -6,8 +6,9 @@ Peers are loops of four products with the paper's features in NumPy and torch, O
 the dense kernel in torch, all in f64: f32 scalings leave their range at eps = 0.1. They know when they are there: the
 clock of a loop stops at the first of the iterations 5, 10, 20, 40, ... whose value has the error, and the number of
 features is the first of 500, 1000, 2000, ... that has it, too, for the median of five seeds. Theirs is the time of
-that median alone, to compute the features in NumPy (`features`) and to iterate. Ours is `orthant.rot(x, y, eps)`, as it
-comes: an accuracy of 1e-3, kept and certified without knowing the answer.
+that median alone, to compute the features in NumPy (`features`) and to iterate. Ours is
+`orthant.rot(x, y, eps)` as it comes, an accuracy of 1e-3 kept and certified without knowing the answer, and, as the
+peers know it (`over` is to this one), the first of the accuracies 0.1, 0.01, 0.001 that has the error.
 
 The reference is a lattice of accuracy 1e-9, with a proven bound (`within`).
 """
@@ -19,6 +20,7 @@ from common import THREADS, best, figure_1, tell, timed
 import numpy as np  # isort: skip
 
 import orthant
+from orthant._orthant import paper_q
 
 TARGET = 1e-3
 RANKS = (500, 1000, 2000, 4000, 8000, 16000)
@@ -26,11 +28,14 @@ CHECKS = (5, 10, 20, 40, 80, 160, 320, 640)
 
 
 def paper_features(x, y, epsilon, rank, seed):
-    """The features of Lemma 1, as one would write them in NumPy."""
-    map_ = orthant.FeatureMap.paper(x, y, epsilon, rank, seed=seed)
-    anchors, q = map_.anchors, map_.q
+    """The features of Lemma 1, as one would write them in NumPy, around the middle of the clouds."""
+    middle = (x.mean(axis=0) + y.mean(axis=0)) / 2
+    x, y = x - middle, y - middle
+    dim, radius = x.shape[1], max(np.linalg.norm(c, axis=1).max() for c in (x, y))
+    q = paper_q(radius, epsilon, dim)
+    anchors = np.random.default_rng(seed).normal(size=(rank, dim)) * np.sqrt(q * epsilon / 4)
     norms = (anchors**2).sum(axis=1)
-    constant = 0.25 * x.shape[1] * np.log(2 * q) - 0.5 * np.log(rank) + norms * (1 / (epsilon * q) - 2 / epsilon)
+    constant = 0.25 * dim * np.log(2 * q) - 0.5 * np.log(rank) + norms * (1 / (epsilon * q) - 2 / epsilon)
 
     def features(c):
         logs = c @ (anchors.T * (4 / epsilon))
@@ -130,8 +135,9 @@ def needed(x, y, epsilon, exact):
     for rank in RANKS:
         errors = []
         for seed in range(5):
-            map_ = orthant.FeatureMap.paper(x, y, epsilon, rank, seed=seed)
-            found = orthant.rot(x, y, epsilon, features=map_, certify=False, tolerance=1e-4)
+            # Those that are zero in f64 are nothing beside the others.
+            features = tuple(np.maximum(f, 1e-300) for f in paper_features(x, y, epsilon, rank, seed))
+            found = orthant.rot(None, None, epsilon, features=features, certify=False, tolerance=1e-4)
             errors.append((abs(found.value_kl - exact) / abs(exact), seed))
         error, seed = sorted(errors)[2]
         if error <= 0.9 * TARGET:
@@ -145,14 +151,19 @@ def main(n=20_000):
         fine = orthant.rot(x, y, epsilon, method="lattice", accuracy=1e-9, tolerance=1e-11)
         exact = fine.value_kl
         within = (fine.interval.high - fine.interval.low) / abs(exact)
-        racers = {"orthant": lambda epsilon=epsilon: orthant.rot(x, y, epsilon, threads=THREADS)}
-        found, seconds, _ = best(racers, 5)["orthant"]
-        ours = seconds
-        tell(
-            "race", epsilon=epsilon, n=n, library="orthant", method=found.method, rank=found.rank,
-            iterations=found.iterations, error=abs(found.value_kl - exact) / abs(exact), seconds=ours, over=1.0,
-            within=within,
-        )  # fmt: skip
+        error = lambda found, exact=exact: abs(found.value_kl - exact) / abs(exact)  # noqa: E731
+
+        def solve(accuracy, epsilon=epsilon):
+            return orthant.rot(x, y, epsilon, accuracy=accuracy, threads=THREADS)
+
+        told = next(a for a in (0.1, 0.01, 0.001) if error(solve(a)) <= TARGET)
+        mine = best({"orthant": lambda: solve(1e-3), "orthant, told": lambda told=told: solve(told)}, 10)
+        ours = mine["orthant, told"].seconds
+        for name, (found, seconds, _) in mine.items():
+            tell(
+                "race", epsilon=epsilon, n=n, library=name, method=found.method, rank=found.rank,
+                iterations=found.iterations, error=error(found), seconds=seconds, over=seconds / ours, within=within,
+            )  # fmt: skip
         enough = needed(x, y, epsilon, exact)
         if enough is None:
             tell("race", epsilon=epsilon, library="all features", reached=False, rank=RANKS[-1])
@@ -163,13 +174,13 @@ def main(n=20_000):
             )
             try:
                 run = make(xi, zeta, epsilon)
-                (error, iterations, *inner), seconds = timed(lambda run=run, exact=exact: run(exact))
+                (off, iterations, *inner), seconds = timed(lambda run=run, exact=exact: run(exact))
             except ImportError:
                 tell("race", epsilon=epsilon, library=name, missing=True)
                 continue
             seconds = building + (inner[0] if inner else seconds)
             tell(
-                "race", epsilon=epsilon, n=n, library=name, rank=rank, iterations=iterations, error=error,
+                "race", epsilon=epsilon, n=n, library=name, rank=rank, iterations=iterations, error=off,
                 features=building, seconds=seconds, over=seconds / ours,
             )  # fmt: skip
         try:

@@ -63,7 +63,10 @@ def test_ctrl_c_ends_a_solve(task):
     time.sleep(0.7)
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    try:
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert output == "interrupted\n"
     assert time.monotonic() - sent < 10
 
