@@ -1,5 +1,6 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
+mod gathered;
 mod gradient;
 mod maps;
 mod pairs;
@@ -9,6 +10,8 @@ mod shared;
 
 pub(crate) use maps::At;
 pub(crate) use pool::{Places, Pool, Shelf};
+
+use gathered::Crowd;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -646,6 +649,7 @@ impl<'p> Problem<'p> {
         let [x, y] = clouds(term);
         let epsilon = self.options.epsilon;
         let mu = self.measure(x);
+        let flat = matches!(start, Start::Flat);
         let (start, rough) = match start {
             // u = a: the plan of a constant cost.
             Start::Flat => (mu.support().weights.iter().map(|a| a.ln()).collect(), None),
@@ -665,6 +669,7 @@ impl<'p> Problem<'p> {
             x,
             y,
             start,
+            flat,
             unbalanced: self.unbalanced(term),
             run: Run {
                 term,
@@ -1066,6 +1071,7 @@ impl<'p> Problem<'p> {
                 return Ok(solved);
             };
             task.start.clone_from(&solved.outcome.f);
+            task.flat = false;
             task.run.max_iterations = most_iterations - iterations;
             refined = Some(finer);
         }
@@ -1085,6 +1091,7 @@ impl<'p> Problem<'p> {
         let (a, b) = self.weights(task);
         let cells_x = Cells::new(x, lattice);
         let start = cells_x.sorted(&task.start);
+        let mut start = Some(&start[..]);
         let sorted_a = cells_x.sorted(a);
         let unbalanced = task.unbalanced.as_ref();
         let side_x = Separable::<T>::new(x, lattice, &cells_x, cutoff);
@@ -1098,7 +1105,7 @@ impl<'p> Problem<'p> {
             }
             other => other,
         };
-        let sub = |start| Task { start, unbalanced: None, ..*task };
+        let crowd_x = Crowd { points: x, weights: a, cells: &cells_x, sorted: &sorted_a };
         let (mut outcome, squared, builds);
         let (mut worth, mut dropped) = (None, 0.0);
         let all = lattice.whole();
@@ -1124,8 +1131,12 @@ impl<'p> Problem<'p> {
             let mut kernel = FactoredSelf::new(side_x);
             let unbalanced = unbalanced.map(|u| u.sorted([&cells_x; 2]));
             let goal = Goal { a: &sorted_a, b: &sorted_a, unbalanced: unbalanced.as_ref() };
-            outcome = sub(start)
-                .solve_self(&mut kernel, goal, observer)
+            if let Some(heard) = gathered::heard::<T>(task, lattice, cutoff, &[crowd_x]) {
+                if kernel.resume(&heard, goal.targets()[0]).is_ok() {
+                    start = None;
+                }
+            }
+            outcome = sinkhorn::solve_self(&mut kernel, goal, start, task.run, observer)
                 .map_err(|e| in_order(e, &cells_x))?;
             squared = kernel.squared_distance(x.dim(), of_x, of_x);
             with_all(&outcome, &cells_x, goal)?;
@@ -1141,8 +1152,14 @@ impl<'p> Problem<'p> {
             let mut kernel = Factored::new(side_x, side_y);
             let unbalanced = unbalanced.map(|u| u.sorted([&cells_x, &cells_y]));
             let goal = Goal { a: &sorted_a, b: &sorted_b, unbalanced: unbalanced.as_ref() };
-            outcome =
-                sub(start).solve(&mut kernel, goal, observer).map_err(|e| in_order(e, &cells_y))?;
+            let crowd_y = Crowd { points: y, weights: b, cells: &cells_y, sorted: &sorted_b };
+            if let Some(heard) = gathered::heard::<T>(task, lattice, cutoff, &[crowd_x, crowd_y]) {
+                if kernel.resume(&heard).is_ok() {
+                    start = None;
+                }
+            }
+            outcome = sinkhorn::solve(&mut kernel, goal, start, task.run, observer)
+                .map_err(|e| in_order(e, &cells_y))?;
             squared = kernel.squared_distance(x.dim(), of_x, &|j, out| {
                 y.copy_coordinates(cells_y.order[j] as usize, 0, out);
             });
@@ -1406,6 +1423,8 @@ struct Task {
     x: Cloud,
     y: Cloud,
     start: Vec<f64>,
+    /// Whether that is where solves start that know nothing.
+    flat: bool,
     /// Where marginals are relaxed.
     unbalanced: Option<Unbalanced>,
     run: Run,
@@ -1547,7 +1566,7 @@ impl Task {
         goal: Goal<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
-        sinkhorn::solve(kernel, goal, &self.start, self.run, observer)
+        sinkhorn::solve(kernel, goal, Some(&self.start), self.run, observer)
     }
 
     fn solve_self(
@@ -1556,7 +1575,7 @@ impl Task {
         goal: Goal<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
-        sinkhorn::solve_self(kernel, goal, &self.start, self.run, observer)
+        sinkhorn::solve_self(kernel, goal, Some(&self.start), self.run, observer)
     }
 }
 

@@ -140,15 +140,16 @@ pub(crate) struct Outcome {
 /// Iterations after the last one, not counted, at most, for a kernel that had left out too much of itself.
 const SETTLING: usize = 4;
 
-/// Sinkhorn's algorithm on a kernel, from `log u = start`.
+/// Sinkhorn's algorithm on a kernel, from `log u = start`, or from the messages that the kernel has.
 pub(crate) fn solve(
     kernel: &mut dyn Kernel,
     goal: Goal<'_>,
-    start: &[f64],
+    start: Option<&[f64]>,
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     if run.algorithm == Algorithm::Accelerated {
+        let start = start.expect("accelerated solves start from potentials");
         return accelerated::solve(kernel, goal, start, run, observer);
     }
     let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
@@ -158,7 +159,9 @@ pub(crate) fn solve(
     // Inside a worker of the thread pool, where parallel loops do not allocate.
     in_pool(|| {
         let begun = Instant::now();
-        kernel.start(start)?;
+        if let Some(start) = start {
+            kernel.start(start)?;
+        }
         kernel.update_y(b)?;
         let mut iterations = 0;
         let (stop, left_out) = loop {
@@ -260,7 +263,7 @@ fn settle(kernel: &mut dyn Kernel, goal: Goal<'_>, run: Run) -> Result<(f64, boo
 pub(crate) fn solve_self(
     kernel: &mut dyn SelfKernel,
     goal: Goal<'_>,
-    start: &[f64],
+    start: Option<&[f64]>,
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
@@ -268,7 +271,9 @@ pub(crate) fn solve_self(
     let [a, _] = goal.targets();
     in_pool(|| {
         let begun = Instant::now();
-        kernel.start(start)?;
+        if let Some(start) = start {
+            kernel.start(start)?;
+        }
         let mut iterations = 0;
         let (stop, left_out) = loop {
             let error = kernel.update(a).map_err(|e| at_iteration(e, iterations + 1))?;

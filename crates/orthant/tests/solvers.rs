@@ -4,8 +4,8 @@ mod common;
 
 use common::{normal, shapes::Shape};
 use orthant::{
-    Algorithm, Measure, Method, Options, OptionsBuilder, Points, Solution, mean_squared_distance,
-    rot,
+    Algorithm, Measure, Method, Options, OptionsBuilder, Points, Solution, divergence,
+    mean_squared_distance, rot,
 };
 
 fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {
@@ -38,6 +38,39 @@ fn anderson_needs_a_fraction_of_the_iterations() {
             anderson.iterations,
             plain.iterations
         );
+    }
+}
+
+#[test]
+fn many_points_to_a_node_start_from_what_their_means_say() {
+    // Anderson's iterations start from nothing; what the choice is automatic starts from means of the points.
+    let n = 20_000;
+    for (dim, epsilon, far) in [(1, 0.1, 1.0), (2, 0.2, 1.0), (3, 1.0, 0.5)] {
+        let mu = uniform(normal(n, &vec![far; dim], 1.0, 1), dim);
+        let weights: Vec<f64> = (0..n / 2).map(|i| 1.0 + f64::from(i as u32 % 7)).collect();
+        let y = normal(n / 2, &vec![0.0; dim], 0.1_f64.sqrt(), 2);
+        let nu = Measure::weighted(Points::new(y, dim).unwrap(), &weights).unwrap();
+        let of = |mu: &Measure<'_>, nu: &Measure<'_>, algorithm, tolerance: f64| {
+            let options = Options::builder(epsilon).method(Method::lattice()).tolerance(tolerance);
+            divergence(mu, nu, &options.algorithm(algorithm).build().unwrap()).unwrap()
+        };
+        let (mut counts, fine) = ([0; 2], of(&mu, &nu, Algorithm::Anderson, 1e-10));
+        for (count, algorithm) in counts.iter_mut().zip([Algorithm::Anderson, Algorithm::Auto]) {
+            let found = of(&mu, &nu, algorithm, 1e-7);
+            assert!(found.converged());
+            for (term, fine) in [
+                (&found.cross, &fine.cross),
+                (&found.self_x, &fine.self_x),
+                (&found.self_y, &fine.self_y),
+            ] {
+                assert!(error(term) < 2e-7, "{dim} {algorithm:?}: {:e}", error(term));
+                // At the same lattice: what is left is convergence.
+                let apart = (term.value - fine.value).abs();
+                assert!(apart < 1e-7 * fine.value_kl, "{dim} {algorithm:?}: {apart:e}");
+            }
+            *count = found.self_x.iterations + found.self_y.iterations;
+        }
+        assert!(2 * counts[1] <= counts[0], "{dim}: {counts:?}");
     }
 }
 

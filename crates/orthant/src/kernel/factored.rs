@@ -1,8 +1,8 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
 use super::{
-    Builds, Columns, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Side, Stored, Target,
-    log_sum,
+    Builds, Columns, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Separable, Side, Stored,
+    Target, log_sum,
 };
 use crate::error::{Cloud, Error, Result};
 use crate::mixture::Conditional;
@@ -28,6 +28,49 @@ impl<S: Side> Factored<S> {
     /// The two sides, the message to the first and the one to the second.
     pub(crate) fn parts(&mut self) -> (&mut S, &mut S, &mut [f64], &mut [f64]) {
         (&mut self.x, &mut self.y, &mut self.z_message, &mut self.y_message)
+    }
+}
+
+/// What two clouds last sent, over all features, and in how many passes.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// From the second cloud to the first, and the other way; of a cloud with itself, one.
+    messages: Vec<Vec<f64>>,
+    passes: usize,
+}
+
+impl<T: Float> Factored<Separable<'_, T>> {
+    /// Starts from what other points of the same clouds have sent.
+    pub(crate) fn resume(&mut self, heard: &Heard) -> Result<()> {
+        let [z, y] = &heard.messages[..] else { unreachable!("of two clouds") };
+        self.x.resume(z, heard.passes)?;
+        self.y.resume(y, heard.passes).map_err(of_second)?;
+        self.z_message.copy_from_slice(z);
+        self.y_message.copy_from_slice(y);
+        Ok(())
+    }
+
+    pub(crate) fn heard(mut self) -> Heard {
+        let passes = self.x.passes();
+        self.x.whole_message(&mut self.y_message);
+        self.y.whole_message(&mut self.z_message);
+        Heard { messages: vec![self.z_message, self.y_message], passes }
+    }
+}
+
+impl<T: Float> FactoredSelf<Separable<'_, T>> {
+    /// Starts from what other points of the same cloud have sent, with the scaling that answers it.
+    pub(crate) fn resume(&mut self, heard: &Heard, a: Target<'_>) -> Result<()> {
+        let [z] = &heard.messages[..] else { unreachable!("of one cloud") };
+        self.side.resume(z, heard.passes)?;
+        self.side.update(z, a, &mut self.message)?;
+        Ok(())
+    }
+
+    pub(crate) fn heard(mut self) -> Heard {
+        let passes = self.side.passes();
+        self.side.whole_message(&mut self.message);
+        Heard { messages: vec![self.message], passes }
     }
 }
 

@@ -30,7 +30,7 @@ mod target;
 
 pub(crate) use cells::Cells;
 pub(crate) use exact::{Exact, ExactSelf};
-pub(crate) use factored::{Factored, FactoredSelf, Moments, StoredPlan};
+pub(crate) use factored::{Factored, FactoredSelf, Heard, Moments, StoredPlan};
 pub(crate) use logs::{LogPass, Nearly};
 pub(crate) use nystrom::{Factors, PlanSide};
 pub(crate) use partition::{Local, Partition, Reduce};

@@ -49,13 +49,16 @@ const FORGETFUL: f64 = 10.0;
 const HEAVY: f64 = 1e-3;
 /// Sums of mass below this may have lost terms.
 const LOST: f64 = 1e-280;
-/// Terms of a message below `exp(-FAINT)` of another are left out of it.
-const FAINT: f64 = 60.0;
+/// Terms of a message below `exp(-cutoff - FAINT)` of it are left out: together they are less than what windows leave out.
+const FAINT: f64 = 12.0;
+/// Messages are completed in the precision of the tables if what the windows leave out, `exp(-cutoff)`, is coarser than that by far.
+const ROUGH: f64 = 18.5;
 /// What a window leaves out is `exp(-cutoff)` of what the plan has at a point, and of the other cloud's points that much
 /// of the whole mass: as long as no point has less than `exp(-DEPTH)` of its weight, nearly the same.
 const DEPTH: f64 = 5.0;
-/// Nodes along an axis that are treated together when a message is completed.
-const TILE: usize = 12;
+/// Nodes along an axis that are judged together when a message is completed: on lattices of few nodes, and of many.
+const TILES: [usize; 2] = [2, 4];
+const FEW_NODES: usize = 4096;
 /// Points of a chunk at least, chunks at most, and numbers in all their sums at most.
 const ROWS: usize = 1024;
 const CHUNKS: usize = 64;
@@ -77,6 +80,31 @@ impl Window {
     fn table(&self, a: usize, points: usize) -> std::ops::Range<usize> {
         let start = self.len[..a].iter().sum::<usize>() * points;
         start..start + self.len[a] * points
+    }
+
+    /// The smallest box with both.
+    fn with(mut self, other: &Window) -> Window {
+        for a in 0..MOST_AXES {
+            let end = (self.low[a] + self.len[a]).max(other.low[a] + other.len[a]);
+            self.low[a] = self.low[a].min(other.low[a]);
+            self.len[a] = end - self.low[a];
+        }
+        self
+    }
+
+    /// The box in pieces of at most `most` nodes an axis.
+    fn pieces(self, most: usize) -> impl Iterator<Item = Window> {
+        let counts = self.len.map(|len| len.div_ceil(most));
+        (0..counts.iter().product()).map(move |piece| {
+            let (mut window, mut rest) = (self, piece);
+            for a in 0..MOST_AXES {
+                let first = rest % counts[a] * most;
+                rest /= counts[a];
+                (window.low[a], window.len[a]) =
+                    (self.low[a] + first, most.min(self.len[a] - first));
+            }
+            window
+        })
     }
 
     /// Nodes of the axes between the first and the last.
@@ -113,19 +141,23 @@ impl Spot {
         geometry.point_exponent(&self.cell, &centre, |a| offsets[a * self.cell.len + i])
     }
 
-    /// The tiles where its points may matter, of tiles whose nodes have at least so much.
-    fn tiles<'t>(
+    /// The box of all tiles where its points may matter, as far as `faint` below what the nodes of a tile have at least.
+    fn reach(
         &self,
         geometry: &Geometry<'_>,
         half: f64,
-        tiles: &'t [Window],
+        tiles: &[Window],
         least: &[f64],
-    ) -> impl Iterator<Item = &'t Window> {
-        tiles.iter().zip(least).filter_map(move |(tile, least)| {
-            let nearest = geometry.distances(&self.cell, half, tile)[0];
-            let most = self.summit + (self.cell.len as f64).ln() - geometry.square * nearest;
-            (most >= least - FAINT).then_some(tile)
-        })
+        faint: f64,
+    ) -> Option<Window> {
+        let most = self.summit + (self.cell.len as f64).ln() + faint;
+        let mut reach: Option<Window> = None;
+        for (tile, least) in tiles.iter().zip(least) {
+            if most - geometry.square * geometry.distances(&self.cell, half, tile)[0] >= *least {
+                reach = Some(reach.map_or(*tile, |reach| reach.with(tile)));
+            }
+        }
+        reach
     }
 }
 
@@ -187,6 +219,9 @@ pub(crate) struct Separable<'a, T> {
     completed: Vec<f64>,
     /// What each node had of the mass in the last pass.
     mass: Vec<f64>,
+    /// Whether the message of the factors, as they are, has been told whole; and whether the last pass sent a part of it.
+    told: bool,
+    sent: bool,
     /// For each chunk: sums and exponents over all nodes.
     sums: Vec<f64>,
     tops: Vec<f64>,
@@ -273,6 +308,27 @@ impl<'g> Geometry<'g> {
     fn power_range(&self, spot: &Spot, half: f64) -> f64 {
         let nodes: usize = spot.window.len[..self.dim].iter().map(|len| len / 2).sum();
         2.0 * self.square * half * self.lattice.spacing() * nodes as f64
+    }
+
+    /// The smallest entry of the message `log mass - z` at the nodes of a window.
+    fn least_sent(&self, window: &Window, mass: &[f64], z: &[f64]) -> f64 {
+        let width = window.len[self.dim - 1];
+        let mut least = f64::INFINITY;
+        for row in 0..window.nodes() / width {
+            let start = self.row_start(window, row);
+            for (mass, z) in mass[start..start + width].iter().zip(&z[start..]) {
+                least = least.min(if *mass > LOST { mass.ln() - z } else { f64::NEG_INFINITY });
+            }
+        }
+        least
+    }
+
+    /// Nodes an axis of a window whose powers stay within `exp(range)`.
+    fn widest(&self, half: f64, range: f64) -> usize {
+        let nodes = range / (self.dim as f64 * self.square * half * self.lattice.spacing());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+        let nodes = nodes.clamp(2.0, 4096.0) as usize;
+        nodes
     }
 
     /// Smallest and largest squared distance between a point of a cell and a node of a window.
@@ -610,7 +666,42 @@ impl<T: Float> Work<T> {
     }
 }
 
-impl Work<f64> {
+impl<T: Float> Work<T> {
+    /// Adds what the points of a cell send, each times its value, to the sums.
+    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
+    fn contract(
+        &mut self,
+        geometry: &Geometry<'_>,
+        spot: &Spot,
+        offsets: &[f64],
+        factors: &[f64],
+        z: &[f64],
+        mut value: impl FnMut(usize) -> f64,
+        total: &mut [f64],
+    ) {
+        let shift = self.load(geometry, &spot.cell, &spot.window, z) - spot.scale;
+        // Relative to the largest factor, so that small ones keep their digits in single precision.
+        let top = factors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let per_top = 1.0 / top;
+        self.clear(&spot.window);
+        for from in (0..factors.len()).step_by(block::<T>()) {
+            let len = block::<T>().min(factors.len() - from);
+            let points = self.tabulate(geometry, &spot.window, offsets, from, len);
+            let scaled = room(&mut self.factors, points);
+            scaled[len..].fill(T::ZERO);
+            for (i, scaled) in scaled[..len].iter_mut().enumerate() {
+                let q = factors[from + i];
+                let q = if spot.logs { (q - top).exp() } else { q * per_top };
+                *scaled = T::from_f64(q * value(from + i));
+            }
+            self.scatter(geometry, &spot.window, points);
+        }
+        let top = if spot.logs { top } else { top.ln() };
+        self.add_mass(geometry, &spot.window, (top + shift).exp(), total);
+    }
+}
+
+impl<T: Float> Work<T> {
     /// `f + E` of the points of a cell, seen from a tile, to `logs`; returns the largest.
     fn tile_exponents(
         &mut self,
@@ -627,8 +718,8 @@ impl Work<f64> {
             *e = f + geometry.point_exponent(cell, &centre, |a| offsets[a * cell.len + i]);
             top = top.max(*e);
         }
-        if self.zero.len() < block::<f64>() {
-            self.zero.resize(block::<f64>(), 0.0);
+        if self.zero.len() < block::<T>() {
+            self.zero.resize(block::<T>(), 0.0);
         }
         geometry.load_exponents(cell, tile, &mut self.exponent_tables);
         top
@@ -645,16 +736,54 @@ impl Work<f64> {
         from: usize,
         top: f64,
     ) -> [usize; 2] {
-        let len = block::<f64>().min(cell.len - from);
+        let len = block::<T>().min(cell.len - from);
         let points = self.tabulate(geometry, tile, offsets, from, len);
         let factors = room(&mut self.factors, points);
-        factors[len..].fill(0.0);
+        factors[len..].fill(T::ZERO);
         let logs = &self.logs[from..from + len];
         simd::exp_row(logs, &self.zero[..len], top, &mut factors[..len]);
         self.scatter(geometry, tile, points);
         [len, points]
     }
 
+    /// Adds what the points of a cell, of potential `f`, send to the nodes of a tile: `sums exp(tops)`.
+    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
+    fn tile(
+        &mut self,
+        geometry: &Geometry<'_>,
+        cell: &Cell,
+        tile: &Window,
+        offsets: &[f64],
+        f: &[f64],
+        sums: &mut [f64],
+        tops: &mut [f64],
+    ) {
+        let top = self.tile_exponents(geometry, cell, tile, offsets, f);
+        self.clear(tile);
+        for from in (0..cell.len).step_by(block::<T>()) {
+            self.tile_block(geometry, cell, tile, offsets, from, top);
+        }
+        let width = tile.len[geometry.dim - 1];
+        for (row, new) in self.sums[..tile.nodes()].chunks_exact(width).enumerate() {
+            let start = geometry.row_start(tile, row);
+            let outer = top + geometry.outer_exponent(tile, row, &self.exponent_tables);
+            let inner = &self.exponent_tables[geometry.dim - 1];
+            for (((sum, most), new), n) in
+                sums[start..].iter_mut().zip(&mut tops[start..]).zip(new).zip(inner)
+            {
+                let log = outer + n;
+                if log > *most {
+                    *sum = *sum * (*most - log).exp() + new;
+                    *most = log;
+                } else {
+                    *sum += new * (log - *most).exp();
+                }
+            }
+        }
+    }
+}
+
+impl Work<f64> {
     /// What point `i` of the last block sends to a node of the tile, as the block does.
     fn tile_point(
         &self,
@@ -790,42 +919,6 @@ impl Work<f64> {
             }
         }
     }
-
-    /// Adds what the points of a cell, of potential `f`, send to the nodes of a tile: `sums exp(tops)`.
-    #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
-    fn tile(
-        &mut self,
-        geometry: &Geometry<'_>,
-        cell: &Cell,
-        tile: &Window,
-        offsets: &[f64],
-        f: &[f64],
-        sums: &mut [f64],
-        tops: &mut [f64],
-    ) {
-        let top = self.tile_exponents(geometry, cell, tile, offsets, f);
-        self.clear(tile);
-        for from in (0..cell.len).step_by(block::<f64>()) {
-            self.tile_block(geometry, cell, tile, offsets, from, top);
-        }
-        let width = tile.len[geometry.dim - 1];
-        for (row, new) in self.sums[..tile.nodes()].chunks_exact(width).enumerate() {
-            let start = geometry.row_start(tile, row);
-            let outer = top + geometry.outer_exponent(tile, row, &self.exponent_tables);
-            let inner = &self.exponent_tables[geometry.dim - 1];
-            for (((sum, most), new), n) in
-                sums[start..].iter_mut().zip(&mut tops[start..]).zip(new).zip(inner)
-            {
-                let log = outer + n;
-                if log > *most {
-                    *sum = *sum * (*most - log).exp() + new;
-                    *most = log;
-                } else {
-                    *sum += new * (log - *most).exp();
-                }
-            }
-        }
-    }
 }
 
 /// Product of the tables of the axes between the first and the last (one or two) at their node `m`.
@@ -900,6 +993,8 @@ impl<'a, T: Float> Separable<'a, T> {
             hold: false,
             completed: Vec::new(),
             mass: vec![0.0; nodes],
+            told: false,
+            sent: false,
             sums: vec![0.0; parts * nodes],
             tops: vec![0.0; parts * nodes],
             total: vec![0.0; nodes],
@@ -912,6 +1007,17 @@ impl<'a, T: Float> Separable<'a, T> {
             refresh: 0,
             builds: Builds::default(),
         }
+    }
+
+    /// Chooses the windows for a whole message that other points of the cloud's partner have sent in so many passes.
+    pub(super) fn resume(&mut self, z: &[f64], passes: usize) -> Result<()> {
+        self.passes = passes;
+        self.rebuild(z)
+    }
+
+    /// Number of passes so far.
+    pub(super) fn passes(&self) -> usize {
+        self.passes
     }
 
     /// Keeps a message, as far as it is one.
@@ -1055,6 +1161,9 @@ impl<'a, T: Float> Separable<'a, T> {
             return Err(self.breakdown(sum));
         }
         self.passes += 1;
+        self.told = false;
+        // The constant of relaxed updates changes after the pass.
+        self.sent = !self.hold;
         Ok(())
     }
 
@@ -1213,15 +1322,22 @@ impl<'a, T: Float> Separable<'a, T> {
             }
         });
         let (chunks, tiles) = (&self.chunks, &self.tiles);
+        // What windows have sent is a part of the message.
+        let sent = self.sent.then_some((&self.mass[..], &self.z[..]));
         tiles.par_iter().zip(&mut self.least).for_each(|(tile, least)| {
             let spots = chunks.iter().flat_map(|chunk| &chunk.spots);
             let far = |spot: &Spot| geometry.distances(&spot.cell, half, tile)[1];
             *least = spots
                 .map(|spot| spot.summit - geometry.square * far(spot))
                 .fold(f64::NEG_INFINITY, f64::max);
+            if let Some((mass, z)) = sent {
+                *least = least.max(geometry.least_sent(tile, mass, z));
+            }
         });
         let least = &self.least;
         let nodes = self.lattice.nodes();
+        let (faint, rough) = (self.cutoff + FAINT, self.cutoff < ROUGH);
+        let most = geometry.widest(half, if rough { T::POWERS } else { f64::POWERS });
         self.chunks
             .par_iter_mut()
             .zip(self.sums.par_chunks_mut(nodes))
@@ -1236,8 +1352,13 @@ impl<'a, T: Float> Separable<'a, T> {
                     let f = &f[chunk.first + range.start..chunk.first + range.end];
                     let offsets =
                         &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
-                    for tile in spot.tiles(&geometry, half, tiles, least) {
-                        chunk.exact.tile(&geometry, cell, tile, offsets, f, sums, tops);
+                    let reach = spot.reach(&geometry, half, tiles, least, faint);
+                    for tile in reach.into_iter().flat_map(|reach| reach.pieces(most)) {
+                        if rough {
+                            chunk.work.tile(&geometry, cell, &tile, offsets, f, sums, tops);
+                        } else {
+                            chunk.exact.tile(&geometry, cell, &tile, offsets, f, sums, tops);
+                        }
                     }
                 }
             });
@@ -1304,6 +1425,7 @@ impl Separable<'_, f64> {
     pub(crate) fn find(&mut self, f: &[f64], waiting: &mut [Vec<Waiting>]) {
         let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
         let (tiles, least, tops) = (&self.tiles, &self.least, &self.top[..]);
+        let (faint, most) = (self.cutoff + FAINT, geometry.widest(half, f64::POWERS));
         self.chunks.par_iter_mut().zip(waiting).with_max_len(1).for_each(|(chunk, waiting)| {
             let mut open = Open::all(waiting);
             for _ in 0..ROUNDS {
@@ -1314,11 +1436,12 @@ impl Separable<'_, f64> {
                     let f = &f[first..first + cell.len];
                     let offsets =
                         &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
-                    for tile in spot.tiles(&geometry, half, tiles, least) {
+                    let reach = spot.reach(&geometry, half, tiles, least, faint);
+                    for tile in reach.into_iter().flat_map(|reach| reach.pieces(most)) {
                         let (open, waiting) = (&mut open, &mut *waiting);
                         chunk
                             .exact
-                            .find(&geometry, cell, tile, offsets, f, first, tops, open, waiting);
+                            .find(&geometry, cell, &tile, offsets, f, first, tops, open, waiting);
                     }
                     open.retain(|open| !open.is_done());
                 }
@@ -1351,14 +1474,15 @@ const FAR: f64 = 300.0;
 
 /// The whole lattice, cut into boxes.
 fn tiles(lattice: &Lattice) -> Vec<Window> {
+    let side = TILES[usize::from(lattice.nodes() > FEW_NODES)];
     let mut tiles = vec![Window { low: [0; MOST_AXES], len: [1; MOST_AXES] }];
     for (a, &count) in lattice.counts().iter().enumerate() {
         tiles = tiles
             .iter()
             .flat_map(|tile| {
-                (0..count).step_by(TILE).map(move |low| {
+                (0..count).step_by(side).map(move |low| {
                     let mut tile = *tile;
-                    (tile.low[a], tile.len[a]) = (low, TILE.min(count - low));
+                    (tile.low[a], tile.len[a]) = (low, side.min(count - low));
                     tile
                 })
             })
@@ -1609,8 +1733,15 @@ impl<T: Float> Side for Separable<'_, T> {
         self.whole(f, y);
     }
 
+    fn first_message(&mut self, f: &[f64], y: &mut [f64]) {
+        self.whole(f, y);
+        self.told = true;
+    }
+
     fn complete(&mut self, y: &mut [f64]) {
-        self.whole_message(y);
+        if !self.told {
+            self.whole_message(y);
+        }
     }
 
     fn whole_message(&mut self, y: &mut [f64]) -> bool {
@@ -1624,6 +1755,7 @@ impl<T: Float> Side for Separable<'_, T> {
     }
 
     fn set_potential(&mut self, f: &[f64]) {
+        (self.told, self.sent) = (false, false);
         let geometry = Geometry::new(self.lattice);
         for chunk in &mut self.chunks {
             for spot in &mut chunk.spots {
@@ -1660,7 +1792,7 @@ impl<T: Float> Side for Separable<'_, T> {
 
 impl<T: Float> Mixed for Separable<'_, T> {
     fn contract(&mut self, columns: usize, value: &Coordinates<'_>) -> Vec<f64> {
-        let geometry = Geometry::new(self.lattice);
+        let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
         let nodes = self.lattice.nodes();
         let z = &self.z[..];
         let mut out = vec![0.0; columns * nodes];
@@ -1672,29 +1804,23 @@ impl<T: Float> Mixed for Separable<'_, T> {
                 .for_each(|(chunk, sums)| {
                     sums.fill(0.0);
                     let mut values = vec![0.0; columns];
-                    for spot in &chunk.spots {
-                        let cell = &spot.cell;
-                        let range = cell.first..cell.first + cell.len;
-                        let factors = &chunk.factors[range.clone()];
+                    let Chunk { first, spots, offsets, factors, work, exact, .. } = chunk;
+                    for spot in spots {
+                        let range = spot.cell.first..spot.cell.first + spot.cell.len;
+                        let first = *first + range.start;
                         let offsets =
-                            &chunk.offsets[range.start * geometry.dim..range.end * geometry.dim];
-                        let work = &mut chunk.exact;
-                        let shift = work.load(&geometry, cell, &spot.window, z) - spot.scale;
-                        work.clear(&spot.window);
-                        for from in (0..cell.len).step_by(block::<f64>()) {
-                            let len = block::<f64>().min(cell.len - from);
-                            let points = work.tabulate(&geometry, &spot.window, offsets, from, len);
-                            let scaled = room(&mut work.factors, points);
-                            scaled[len..].fill(0.0);
-                            for (i, scaled) in scaled[..len].iter_mut().enumerate() {
-                                let q = factors[from + i];
-                                let log = if spot.logs { q } else { q.ln() };
-                                value(chunk.first + cell.first + from + i, &mut values);
-                                *scaled = (log + shift).exp() * values[c];
-                            }
-                            work.scatter(&geometry, &spot.window, points);
+                            &offsets[range.start * geometry.dim..range.end * geometry.dim];
+                        let factors = &factors[range];
+                        let column = |i: usize| {
+                            value(first + i, &mut values);
+                            values[c]
+                        };
+                        // Powers must stay in the range of the numbers.
+                        if size_of::<T>() == 8 || geometry.power_range(spot, half) > NARROW {
+                            exact.contract(&geometry, spot, offsets, factors, z, column, sums);
+                        } else {
+                            work.contract(&geometry, spot, offsets, factors, z, column, sums);
                         }
-                        work.add_mass(&geometry, &spot.window, 1.0, sums);
                     }
                 });
             Local.sum(&self.sums, out);

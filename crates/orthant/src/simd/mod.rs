@@ -81,6 +81,9 @@ pub(crate) trait Float:
     const DRIFT: f64;
     /// Terms below `exp(-CUTOFF)` of a sum cannot be told from its rounding, many of them together.
     const CUTOFF: f64;
+    /// Largest exponent of a power where terms of `exp(-CUTOFF)` of the largest must not be lost: what is flushed is
+    /// smaller than they are, at both ends of the range.
+    const POWERS: f64;
     /// What to do when numbers leave the range.
     const REMEDY: &'static str;
     /// Parts of a mass below this cannot be told from its rounding.
@@ -95,6 +98,7 @@ impl Float for f32 {
     const DRIFT: f64 = 15.0;
     const FAR: f64 = 25.0;
     const CUTOFF: f64 = 20.0;
+    const POWERS: f64 = 20.0;
     const ROUNDING: f64 = 1e-6;
     const REMEDY: &'static str = "use double precision or a larger epsilon";
     #[inline(always)]
@@ -156,6 +160,7 @@ impl Float for f64 {
     const DRIFT: f64 = 200.0;
     const FAR: f64 = 250.0;
     const CUTOFF: f64 = 40.0;
+    const POWERS: f64 = 200.0;
     const ROUNDING: f64 = 1e-12;
     const REMEDY: &'static str = "use a larger epsilon";
     #[inline(always)]
