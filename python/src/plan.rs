@@ -1,7 +1,7 @@
 //! Plans as objects.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use orthant::{Cloud as Side, Measure, Options, Plan as Coupling, Points, Solver};
+use orthant::{Cancel, Cloud as Side, Measure, Options, Plan as Coupling, Points, Solver};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -20,6 +20,7 @@ struct Setting {
     mu: Measure<'static>,
     nu: Measure<'static>,
     options: Options<'static>,
+    cancel: Cancel,
 }
 
 // Plans borrow measures and options, which belong to the caller in Rust. Objects of Python have no lifetimes, so both
@@ -56,9 +57,10 @@ pub(crate) fn plan<'py>(
     let options = settings.options(epsilon, &[&mu, &nu], Matrix::owned)?;
     let warm = Warm::new(&settings)?;
     let warm = warm.from();
-    let owner = Setting { mu, nu, options };
-    let kept = run(py, settings.watch()?, |shared| {
-        Kept::try_new(owner, |Setting { mu, nu, options }| {
+    let watch = settings.watch()?;
+    let owner = Setting { mu, nu, options, cancel: watch.cancel.clone() };
+    let kept = run(py, watch, |shared| {
+        Kept::try_new(owner, |Setting { mu, nu, options, .. }| {
             warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).plan(mu, nu)
         })
     })?;
@@ -99,6 +101,11 @@ impl Plan {
         if side == Side::X { mu } else { nu }
     }
 
+    /// Does some work with the plan, which Ctrl-C ends.
+    fn quietly<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+        quietly(py, &self.kept.borrow_owner().cancel, work)
+    }
+
     /// An index of Python, which may count from the end.
     fn index(&self, side: Side, index: isize) -> PyResult<usize> {
         let count = self.measure(side).weights().len();
@@ -137,11 +144,11 @@ impl Plan {
     }
 
     fn mass(&self, py: Python<'_>) -> PyResult<f64> {
-        quietly(py, || self.coupling().mass())?.map_err(raised)
+        self.quietly(py, || self.coupling().mass())?.map_err(raised)
     }
 
     fn transport_cost(&self, py: Python<'_>) -> PyResult<f64> {
-        quietly(py, || self.coupling().transport_cost())
+        self.quietly(py, || self.coupling().transport_cost())
     }
 
     fn entry(&self, i: isize, j: isize) -> PyResult<f64> {
@@ -160,13 +167,13 @@ impl Plan {
 
     fn row<'py>(&self, py: Python<'py>, i: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let i = self.index(Side::X, i)?;
-        let row = quietly(py, || self.coupling().row(i))?.map_err(raised)?;
+        let row = self.quietly(py, || self.coupling().row(i))?.map_err(raised)?;
         Ok(array(py, row))
     }
 
     fn column<'py>(&self, py: Python<'py>, j: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let j = self.index(Side::Y, j)?;
-        let column = quietly(py, || self.coupling().column(j))?.map_err(raised)?;
+        let column = self.quietly(py, || self.coupling().column(j))?.map_err(raised)?;
         Ok(array(py, column))
     }
 
@@ -178,13 +185,13 @@ impl Plan {
         count: usize,
     ) -> PyResult<(Indices<'py>, Bound<'py, PyArray1<f64>>)> {
         let i = self.index(Side::X, i)?;
-        let top = quietly(py, || self.coupling().top(i, count))?.map_err(raised)?;
+        let top = self.quietly(py, || self.coupling().top(i, count))?.map_err(raised)?;
         let (columns, masses): (Vec<usize>, Vec<f64>) = top.into_iter().unzip();
         Ok((integers(py, columns), array(py, masses)))
     }
 
     fn marginals<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
-        let [x, y] = quietly(py, || self.coupling().marginals())?.map_err(raised)?;
+        let [x, y] = self.quietly(py, || self.coupling().marginals())?.map_err(raised)?;
         Ok((array(py, x), array(py, y)))
     }
 
@@ -195,12 +202,12 @@ impl Plan {
         count: usize,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        let pairs = quietly(py, || self.coupling().sample(count, seed))?.map_err(raised)?;
+        let pairs = self.quietly(py, || self.coupling().sample(count, seed))?.map_err(raised)?;
         integers(py, pairs.into_iter().flatten().collect()).reshape([count, 2])
     }
 
     fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let entries = quietly(py, || self.coupling().to_dense())?.map_err(raised)?;
+        let entries = self.quietly(py, || self.coupling().to_dense())?.map_err(raised)?;
         rows(py, entries, self.coupling().shape().columns)
     }
 
@@ -230,7 +237,7 @@ impl Plan {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
         let points = at.points()?;
-        let means = quietly(py, || match &points {
+        let means = self.quietly(py, || match &points {
             None => self.coupling().barycentric(side),
             Some(points) => self.coupling().map_at(side, points),
         })?;
@@ -256,7 +263,7 @@ impl Plan {
             (matrix.to_f64(), matrix.columns())
         };
         let points = at.points()?;
-        let means = quietly(py, || match &points {
+        let means = self.quietly(py, || match &points {
             None => self.coupling().conditional_mean(side, &values, columns),
             Some(points) => self.coupling().conditional_mean_at(side, points, &values, columns),
         })?;
@@ -284,7 +291,7 @@ impl Plan {
         let (distinct, numbers): (Object<'py>, Object<'py>) =
             py.import("numpy")?.call_method("unique", (labels,), Some(&options))?.extract()?;
         let numbers: Vec<usize> = numbers.call_method0("ravel")?.extract()?;
-        let votes = quietly(py, || match &points {
+        let votes = self.quietly(py, || match &points {
             None => self.coupling().vote(side, &numbers),
             Some(points) => self.coupling().vote_at(side, points, &numbers),
         })?;
@@ -307,7 +314,7 @@ impl Plan {
         let points = at.points()?;
         // More than there are is as many as there are.
         let count = count.min(self.measure(side.other()).weights().len());
-        let found = quietly(py, || match &points {
+        let found = self.quietly(py, || match &points {
             None => self.coupling().partners(side, count),
             Some(points) => self.coupling().partners_at(side, points, count),
         })?;
@@ -333,7 +340,7 @@ impl Plan {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let (side, at) = (side(cloud)?, Matrix::new("points", &points)?);
         let points = at.points("points", Matrix::borrowed)?;
-        let potential = quietly(py, || self.coupling().potential_at(side, &points))?;
+        let potential = self.quietly(py, || self.coupling().potential_at(side, &points))?;
         Ok(array(py, potential.map_err(raised)?))
     }
 
@@ -351,7 +358,7 @@ impl Plan {
             }
         };
         let dims = [this.measure(Side::X).dim(), this.measure(Side::Y).dim()];
-        let done = quietly(py, || {
+        let done = this.quietly(py, || {
             let derivatives = this.coupling().gradient();
             let derivatives = if of_value { derivatives.of_value()? } else { derivatives };
             found(&derivatives, &by, dims)

@@ -6,7 +6,8 @@ use std::time::Duration;
 use orthant::design::Draw;
 use orthant::features::{FeatureMap as Map, FeatureMatrix, Gaussian};
 use orthant::{
-    Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options, Precision,
+    Algorithm, Anchors, Cancel, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options,
+    Precision,
 };
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -23,6 +24,8 @@ pub(crate) struct Settings<'py> {
     given: Bound<'py, PyDict>,
     epsilon: Option<f64>,
     kernel: Kernel<'py>,
+    /// Ends the call.
+    cancel: Cancel,
 }
 
 /// The kernel that was asked for.
@@ -58,7 +61,7 @@ impl<'py> Settings<'py> {
         let epsilon = epsilon.map(|e| extract(e, "epsilon", "a number")).transpose()?;
         let reader = Reader(given);
         let kernel = kernel(&reader)?;
-        Ok(Settings { given: given.clone(), epsilon, kernel })
+        Ok(Settings { given: given.clone(), epsilon, kernel, cancel: Cancel::default() })
     }
 
     fn reader(&self) -> Reader<'_, 'py> {
@@ -120,6 +123,7 @@ impl<'py> Settings<'py> {
         let reader = self.reader();
         let mut builder = Options::builder(epsilon)
             .method(self.method(epsilon, measures, take)?)
+            .cancel(self.cancel.clone())
             .precision(
                 reader
                     .word("precision", "'f32' or 'f64'", |word| match word {
@@ -235,7 +239,7 @@ impl<'py> Settings<'py> {
         if let Some(bar) = reader.raw("progress")? {
             listeners.push((callable("progress", &bar)?, Duration::from_millis(100)));
         }
-        Ok(Watch { threads, listeners })
+        Ok(Watch { threads, listeners, cancel: self.cancel.clone() })
     }
 
     /// A keyword argument of the task itself.

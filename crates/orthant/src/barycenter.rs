@@ -219,12 +219,12 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             leave_out: problems[0].leave_out(Term::Cross),
             algorithm: Algorithm::Plain,
         };
-        let mut silent = |_: &mut Progress<'_>| Next::Continue;
-        let observer = match self.observer {
-            Some(observer) => observer,
-            None => &mut silent,
+        let mut observer = self.observer;
+        let mut watch = |progress: &mut Progress<'_>| {
+            options.cancel.check();
+            observer.as_mut().map_or(Next::Continue, |observer| observer.observe(progress))
         };
-        let (iterations, stop, marginal_error) = in_pool(|| iteration.run(run, observer))?;
+        let (iterations, stop, marginal_error) = in_pool(|| iteration.run(run, &mut watch))?;
 
         let mut distances = vec![0.0; measures.len()];
         for leg in &mut iteration.legs {
@@ -234,7 +234,10 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             let self_p = own.value(&iteration.log_p, options.epsilon)?;
             for &k in &kept {
                 let problem = between(&measures[k], &measures[k], Terms::All).map_err(of(k))?;
-                let mut silent = |_: &mut Progress<'_>| Next::Continue;
+                let mut silent = |_: &mut Progress<'_>| {
+                    options.cancel.check();
+                    Next::Continue
+                };
                 let (own, _) =
                     problem.solve(Term::SelfX, Start::Flat, &mut silent).map_err(of(k))?;
                 distances[k] -= 0.5 * (own.value + self_p);

@@ -13,6 +13,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A [`Cancel`](crate::Cancel) ended it.
+    #[error("the computation was cancelled")]
+    Cancelled,
+
     /// A cloud without points.
     #[error("the cloud has no points; at least one is needed")]
     NoPoints,
