@@ -25,10 +25,10 @@ EPSILON, FEW, MANY = 0.5, 10, 100
 
 
 def clusters(n, share, seed):
-    """Two clusters of normal points in the plane, at a distance of 2; the second has this share of them."""
+    """Two clusters of normal points in the plane, at a distance of 4; the second has this share of them."""
     rng = np.random.default_rng(seed)
     points = np.sqrt(0.1) * rng.normal(size=(n, 2))
-    points[: int(share * n), 0] += 2.0
+    points[: int(share * n), 0] += 4.0
     return points
 
 

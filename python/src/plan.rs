@@ -74,8 +74,19 @@ type Partners<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 struct At<'py>(Option<Matrix<'py>>);
 
 impl<'py> At<'py> {
-    fn new(points: Option<&Object<'py>>) -> PyResult<Self> {
-        Ok(At(points.map(|points| Matrix::new("points", points)).transpose()?))
+    /// In the place of points of a cloud with these.
+    fn new(points: Option<&Object<'py>>, cloud: &Points<'_>) -> PyResult<Self> {
+        let Some(points) = points else { return Ok(At(None)) };
+        let matrix = Matrix::new("points", points)?;
+        let (given, dim) = (matrix.columns(), cloud.dim());
+        // A plan of given features or costs has no coordinates, and says so itself.
+        if given != dim && dim > 1 {
+            let message = format!(
+                "points has {given} columns, and the points of the plan have {dim} coordinates"
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(At(Some(matrix)))
     }
 
     fn points(&self) -> PyResult<Option<Points<'_>>> {
@@ -182,9 +193,9 @@ impl Plan {
         &self,
         py: Python<'py>,
         i: isize,
-        count: usize,
+        count: isize,
     ) -> PyResult<(Indices<'py>, Bound<'py, PyArray1<f64>>)> {
-        let i = self.index(Side::X, i)?;
+        let (i, count) = (self.index(Side::X, i)?, number(count)?);
         let top = self.quietly(py, || self.coupling().top(i, count))?.map_err(raised)?;
         let (columns, masses): (Vec<usize>, Vec<f64>) = top.into_iter().unzip();
         Ok((integers(py, columns), array(py, masses)))
@@ -199,9 +210,10 @@ impl Plan {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        count: usize,
+        count: isize,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let count = number(count)?;
         let pairs = self.quietly(py, || self.coupling().sample(count, seed))?.map_err(raised)?;
         integers(py, pairs.into_iter().flatten().collect()).reshape([count, 2])
     }
@@ -235,7 +247,8 @@ impl Plan {
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let points = at.points()?;
         let means = self.quietly(py, || match &points {
             None => self.coupling().barycentric(side),
@@ -253,7 +266,8 @@ impl Plan {
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<Object<'py>> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let is_vector =
             values.getattr("ndim").and_then(|n| n.extract()).is_ok_and(|n: usize| n == 1);
         let (values, columns) = if is_vector {
@@ -284,7 +298,8 @@ impl Plan {
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<(Object<'py>, Bound<'py, PyArray1<f64>>)> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let points = at.points()?;
         let options = PyDict::new(py);
         options.set_item("return_inverse", true)?;
@@ -306,11 +321,13 @@ impl Plan {
     fn partners<'py>(
         &self,
         py: Python<'py>,
-        count: usize,
+        count: isize,
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<Partners<'py>> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let count = number(count)?;
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let points = at.points()?;
         // More than there are is as many as there are.
         let count = count.min(self.measure(side.other()).weights().len());
@@ -338,8 +355,9 @@ impl Plan {
         points: Object<'py>,
         cloud: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (side, at) = (side(cloud)?, Matrix::new("points", &points)?);
-        let points = at.points("points", Matrix::borrowed)?;
+        let side = side(cloud)?;
+        let at = At::new(Some(&points), self.measure(side).points())?;
+        let Some(points) = at.points()? else { unreachable!("given") };
         let potential = self.quietly(py, || self.coupling().potential_at(side, &points))?;
         Ok(array(py, potential.map_err(raised)?))
     }
@@ -380,6 +398,13 @@ impl Plan {
             s.value
         )
     }
+}
+
+/// How many, as Python counts.
+fn number(count: isize) -> PyResult<usize> {
+    count.try_into().map_err(|_| {
+        PyValueError::new_err(format!("count must be an integer that is not negative, got {count}"))
+    })
 }
 
 /// Numbers of points for Python.

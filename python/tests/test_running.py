@@ -117,7 +117,7 @@ def test_ctrl_c_is_heard_in_every_phase():
                 timer = threading.Timer(pause, send)
                 timer.start()
                 try:
-                    exec(code)
+                    exec(compile(code, phase, "exec"))
                     timer.cancel()
                     took = -1.0
                 except KeyboardInterrupt:

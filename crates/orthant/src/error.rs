@@ -154,7 +154,7 @@ pub enum Error {
 
     /// Epsilon is too small for the extent of the data.
     #[error(
-        "epsilon = {epsilon:e} is too small for clouds of radius {radius:e}: double precision cannot resolve \
+        "epsilon = {epsilon:e} is too small for clouds of radius {radius:.1e}: double precision cannot resolve \
          exponents of {ratio:.1e}; use epsilon of at least {least:.1e}"
     )]
     EpsilonTooSmall {
