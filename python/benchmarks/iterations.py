@@ -1,6 +1,6 @@
 """A hundred plain iterations with given features, beside loops of four products in other libraries: JSON Lines.
 
-    THREADS=2 python iterations.py [n] [rank]
+    THREADS=2 python iterations.py [n] [rank] [repeats]
 
 The same f32 features for all, of two clouds of two clusters each, of which one has more of the mass in the second cloud:
 what has to cross makes plain iterations slow, so that none has converged to 1e-6 after a hundred, and all do exactly as
@@ -9,7 +9,7 @@ normal any more would slow the products of the other libraries down by far.
 
 `whole` are the seconds of a call with 100 iterations, features given as arrays of the library: ours also checks and stores
 them, and sums up the plan (its marginals, its interval); the loops have nothing else. `ms` is an iteration: the difference
-to a call with 10, over 90. `over` and `whole_over` are these as multiples of ours. The best of 15 interleaved runs. `apart`
+to a call with 10, over 90. `over` and `whole_over` are these as multiples of ours. The best of 7 interleaved runs. `apart`
 is the largest difference of log v from ours. Peers that are not installed are said to be missing.
 """
 
@@ -96,7 +96,7 @@ def with_ott(xi, zeta, n):
     return lambda iterations: np.asarray(compiled[iterations](problem).block_until_ready())
 
 
-def main(n=20_000, rank=600):
+def main(n=20_000, rank=600, repeats=7):
     xi, zeta = features(n, rank)
     racers = {}
     for name, make in {
@@ -109,7 +109,7 @@ def main(n=20_000, rank=600):
             continue
         racers[name, MANY] = lambda run=run: run(MANY)
         racers[name, FEW] = lambda run=run: run(FEW)
-    found = best(racers, 15)
+    found = best(racers, repeats)
     each = {name: (run.seconds - found[name, FEW].seconds) / (MANY - FEW) for (name, k), run in found.items() if k == MANY}
     ours = found["orthant", MANY]
     for name, ms in each.items():

@@ -93,7 +93,7 @@ def test_weights_of_any_kind(clouds):
     [
         (lambda x: x[:, 0], ValueError, r"x\[:, None\]"),
         (lambda x: x[None], ValueError, r"x.reshape\(len\(x\), -1\)"),
-        (lambda x: 3.0, ValueError, "axes"),
+        (lambda x: 3.0, ValueError, "single number"),
         (lambda x: x.astype(object), TypeError, r"astype\(float\)"),
         (lambda x: x.astype(complex), TypeError, "complex"),
         (lambda x: x.astype(str), TypeError, "text"),

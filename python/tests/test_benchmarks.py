@@ -11,7 +11,7 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
-@pytest.mark.parametrize("command", ["overhead.py 500", "iterations.py 500 600", "race.py 300", "multiscale.py --sizes"])
+@pytest.mark.parametrize("command", ["overhead.py 500", "iterations.py 500 600 2", "race.py 300", "multiscale.py --sizes"])
 def test_a_benchmark(command):
     name, *arguments = command.split()
     # As if GeomLoss were missing: it compiles for minutes.
