@@ -25,15 +25,15 @@ EPSILON, FEW, MANY = 0.5, 10, 100
 
 
 def clusters(n, share, seed):
-    """Two clusters of normal points in the plane, at a distance of 4; the second has this share of them."""
+    """Two clusters of normal points in the plane, at a distance of 3.4; the second has this share of them."""
     rng = np.random.default_rng(seed)
     points = np.sqrt(0.1) * rng.normal(size=(n, 2))
-    points[: int(share * n), 0] += 4.0
+    points[: int(share * n), 0] += 3.4
     return points
 
 
 def features(n, rank):
-    x, y = clusters(n, 0.5, 0), clusters(n, 0.7, 1)
+    x, y = clusters(n, 0.5, 0), clusters(n, 0.6, 1)
     map_ = orthant.FeatureMap.paper(x, y, EPSILON, rank)
     return [np.maximum(map_(c), 1e-30).astype(np.float32) for c in (x, y)]
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::arrays::{Cloud, Matrix, frozen, rows};
 use crate::errors::{raised, raised_by};
-use crate::watch::quietly;
+use crate::watch::{on_pool, quietly};
 
 /// A map from points to positive features: `k(x, y) = phi(x) . phi(y)`.
 #[pyclass(frozen, module = "orthant")]
@@ -31,7 +31,8 @@ impl FeatureMap {
         let matrix = Matrix::new("anchors", anchors)?;
         let points = matrix.points("anchors", Matrix::borrowed)?;
         let q = q.unwrap_or_else(|| default_q(&[&points], epsilon));
-        let map = Gaussian::with_anchors(&points, q, epsilon).map_err(raised)?;
+        let map = on_pool(anchors.py(), || Gaussian::with_anchors(&points, q, epsilon))?
+            .map_err(raised)?;
         let anchors = Some(map.anchors());
         Ok(FeatureMap { map: Arc::new(map), kind: "gaussian", anchors, q: Some(q) })
     }
@@ -52,7 +53,8 @@ impl FeatureMap {
             Cloud::new("y", Some(y), ("b", None), None)?,
         ];
         let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-        let map = Gaussian::paper(&mu, &nu, epsilon, rank, seed, centred).map_err(raised)?;
+        let map = on_pool(x.py(), || Gaussian::paper(&mu, &nu, epsilon, rank, seed, centred))?
+            .map_err(raised)?;
         let (anchors, q) = (Some(map.anchors()), map.q().first().copied());
         Ok(FeatureMap { map: Arc::new(map), kind: "paper", anchors, q })
     }

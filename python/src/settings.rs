@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::arrays::{Cloud, Matrix, Take};
 use crate::errors::{raised, raised_by};
 use crate::features::{self, Given, default_q};
-use crate::watch::{Watch, callable};
+use crate::watch::{Watch, callable, on_pool};
 
 /// The keyword arguments of a call, by name; those that are missing or `None` are left to the library.
 pub(crate) struct Settings<'py> {
@@ -197,7 +197,9 @@ impl<'py> Settings<'py> {
         take: Take<'m, 'py, 'a>,
     ) -> PyResult<Method<'a>> {
         let matrix = |m: &'m Matrix<'py>, name: &str| {
-            FeatureMatrix::new(take(m), m.rows(), m.columns()).map_err(raised_by(name))
+            let (values, rows, columns) = (take(m), m.rows(), m.columns());
+            let made = on_pool(self.given.py(), || FeatureMatrix::new(values, rows, columns))?;
+            made.map_err(raised_by(name))
         };
         Ok(match &self.kernel {
             Kernel::Named(method) => method.clone(),
@@ -207,7 +209,8 @@ impl<'py> Settings<'py> {
                     let clouds: Vec<_> = measures.iter().map(|m| m.points()).collect();
                     default_q(&clouds, epsilon)
                 });
-                let map = Gaussian::with_anchors(&points, q, epsilon).map_err(raised)?;
+                let map = on_pool(self.given.py(), || Gaussian::with_anchors(&points, q, epsilon))?
+                    .map_err(raised)?;
                 Method::Factored(Features::Map(Arc::new(map)))
             }
             Kernel::Cost(cost, how) => {

@@ -196,6 +196,13 @@ pub(crate) fn quietly<R: Send>(
     run(py, Watch { threads: None, listeners: Vec::new(), cancel }, |_| work())
 }
 
+/// Runs what is quick, but not on the threads of rayon that a fork leaves behind.
+pub(crate) fn on_pool<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    let pool = pool(None)?;
+    // Without the lock: the workers may be waiting for it.
+    Ok(py.detach(|| pool.install(work)))
+}
+
 /// A pool of the process with this identifier.
 struct Pool {
     process: u32,

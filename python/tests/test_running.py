@@ -191,13 +191,28 @@ def test_results_do_not_depend_on_the_number_of_threads(plane):
 
 
 def _in_child(queue, x, y):
-    queue.put(orthant.rot(x, y, 0.5).value)
+    queue.put(_values(x, y))
+
+
+def _values(x, y):
+    """By all that is done on threads: solves, and what comes before them."""
+    given = np.exp(0.1 * x), np.exp(0.1 * y)
+    map_ = orthant.FeatureMap.paper(x, y, 0.5, 50)
+    return [
+        orthant.rot(x, y, 0.5).value,
+        orthant.rot(None, None, 0.5, features=given).value,
+        orthant.rot(x, y, 0.5, features=map_).value,
+        orthant.rot(x, y, 0.5, anchors=x[:30]).value,
+        float(map_(x).sum()),
+    ]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own(plane):
-    expected = orthant.rot(*plane, 0.5).value
+    # More than a thread would do alone.
+    plane = [np.tile(cloud, (100, 1)) for cloud in plane]
+    expected = _values(*plane)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_in_child, args=(queue, *plane))
