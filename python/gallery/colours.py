@@ -20,7 +20,7 @@ x, y = palace.reshape(-1, 3), flower.reshape(-1, 3)
 plan = orthant.plan(x, y, 0.01, method="lattice", accuracy=1e-2, progress=sys.stderr.isatty())
 moved = np.clip(plan.barycentric(), 0, 1).reshape(palace.shape)
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(12, 2.95), layout="constrained")
 titles = ["a photo", "another one", "the first in the colours of the second"]
 for ax, image, title in zip(axes, [palace, flower, moved], titles):
     ax.imshow(image)

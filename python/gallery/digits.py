@@ -1,4 +1,4 @@
-"""Domain adaptation: digits with labels, and digits of another kind (dimmer, noisy, moved in pixel space) without."""
+"""Domain adaptation: digits with labels, and digits of another kind (in another light, noisy) without."""
 
 import os
 import sys
@@ -21,8 +21,9 @@ rng = np.random.default_rng(0)
 half = rng.permutation(len(images))
 source, target = half[: len(half) // 2], half[len(half) // 2 :]
 known, truth = labels[source], labels[target]
-# The other kind: another brightness for each pixel, and noise.
-other = images[target] * rng.uniform(0.3, 1.0, size=64) + rng.uniform(0.0, 0.6, size=64) + rng.normal(size=(len(target), 64)) * 0.05
+# The other kind: dimmer to the right, a light from below, and noise.
+across, down = np.tile(np.linspace(1.0, 0.4, 8), 8), np.repeat(np.linspace(0.0, 0.8, 8), 8)
+other = images[target] * across + down + rng.normal(size=(len(target), 64)) * 0.05
 
 before = KNeighborsClassifier(1).fit(images[source], known).score(other, truth)
 plan = orthant.plan(images[source], other, 0.3, method="online", max_iterations=2000)
@@ -30,13 +31,15 @@ after = KNeighborsClassifier(1).fit(plan.barycentric(), known).score(other, trut
 votes, sure = plan.vote(known, cloud="y")
 voted = (votes == truth).mean()
 
+moved, partners = plan.barycentric(), plan.partners(1)[0][:, 0]
 figure, axes = plt.subplots(3, 10, figsize=(10, 3.6), layout="constrained")
 for k in range(10):
     i = np.flatnonzero(known == k)[0]
-    j = plan.partners(1)[0][i, 0]
-    for row, image in enumerate([images[source][i], plan.barycentric()[i], other[j]]):
-        axes[row, k].imshow(image.reshape(8, 8), cmap="gray")
-        axes[row, k].axis("off")
-figure.suptitle(f"digits, where they go, and their partners: {before:.0%} right without transport, {after:.0%} with, {voted:.0%} by vote")
+    for ax, image in zip(axes[:, k], [images[source][i], moved[i], other[partners[i]]]):
+        ax.imshow(image.reshape(8, 8), cmap="gray")
+        ax.set(xticks=[], yticks=[])
+for ax, name in zip(axes[:, 0], ["with labels", "where it goes", "its partner"]):
+    ax.set_ylabel(name)
+figure.suptitle(f"labels of the other kind: {before:.0%} right without transport, {after:.0%} with it, {voted:.0%} by vote")
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=80)
 print(f"nearest neighbour: {before:.1%}; after the map: {after:.1%}; votes: {voted:.1%}")

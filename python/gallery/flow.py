@@ -22,10 +22,11 @@ steps = []
 found = orthant.flow(disc, spiral, 0.01, max_steps=30, each=lambda step: steps.append(step))
 
 shown = [0, 1, 3, len(steps) - 1]
-figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
+box = {"xlim": (-1.65, 1.45), "ylim": (-1.25, 1.35)}
+figure, axes = plt.subplots(1, 4, figsize=(12, 2.8), layout="constrained")
 for ax, step in zip(axes, (steps[min(k, len(steps) - 1)] for k in shown)):
     ax.scatter(*spiral.T, s=1, c="0.8", lw=0)
     ax.scatter(*step.points.T, s=1, c=angle, cmap="hsv", lw=0)
-    ax.set(title=f"step {step.number}: {step.value:.2g}", aspect="equal", xticks=[], yticks=[])
+    ax.set(title=f"step {step.number}: {step.value:.2g}", aspect="equal", xticks=[], yticks=[], **box)
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=80)
 print(f"{found.steps} steps from {found.first:.3g} to {found.value:.3g} ({found.rest}), {sum(found.times):.1f} s")

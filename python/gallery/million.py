@@ -9,6 +9,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import ListedColormap
 
 import orthant
 
@@ -24,8 +25,10 @@ pairs = plan.sample(400, seed=0)
 s = plan.solution
 
 figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
+# Without the palest of the colours, which would be a rim of white.
+oranges = ListedColormap(matplotlib.colormaps["Oranges"](np.linspace(0.35, 1, 256)))
 axes.hexbin(*x.T, gridsize=80, bins="log", cmap="Blues", mincnt=1)
-axes.hexbin(*y.T, gridsize=40, bins="log", cmap="Oranges", mincnt=1, alpha=0.8)
+axes.hexbin(*y.T, gridsize=45, bins="log", cmap=oranges, mincnt=1)
 axes.plot(*np.stack([x[pairs[:, 0]], y[pairs[:, 1]]]).transpose(2, 0, 1), "k-", lw=0.3, alpha=0.6)
 axes.set(aspect="equal", title=f"{n:,} points a cloud, {solved:.1f} s", xlim=(-3, 5), ylim=(-3, 5))
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else __file__.replace(".py", ".png"), dpi=80)

@@ -37,6 +37,9 @@ impl<'py> Matrix<'py> {
                     "{name} has one axis, and rows are needed: {name}[:, None] makes a row of every number, \
                      {name}[None, :] one row of all"
                 ),
+                0 => format!(
+                    "{name} is a single number, and rows are needed: [[{name}]] is one point"
+                ),
                 n => format!(
                     "{name} has {n} axes, and rows are needed: {name}.reshape(len({name}), -1) makes a row of \
                      every entry of the first axis"

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use numpy::PyArray2;
 use orthant::features::{ArcCosine, FeatureMap as Map, Gaussian, Linear, stride};
-use orthant::{Points, theory};
+use orthant::{Cancel, Points, theory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 
 use crate::arrays::{Cloud, Matrix, frozen, rows};
 use crate::errors::{raised, raised_by};
-use crate::watch::quietly;
+use crate::watch::{on_pool, quietly};
 
 /// A map from points to positive features: `k(x, y) = phi(x) . phi(y)`.
 #[pyclass(frozen, module = "orthant")]
@@ -30,7 +31,8 @@ impl FeatureMap {
         let matrix = Matrix::new("anchors", anchors)?;
         let points = matrix.points("anchors", Matrix::borrowed)?;
         let q = q.unwrap_or_else(|| default_q(&[&points], epsilon));
-        let map = Gaussian::with_anchors(&points, q, epsilon).map_err(raised)?;
+        let map = on_pool(anchors.py(), || Gaussian::with_anchors(&points, q, epsilon))?
+            .map_err(raised)?;
         let anchors = Some(map.anchors());
         Ok(FeatureMap { map: Arc::new(map), kind: "gaussian", anchors, q: Some(q) })
     }
@@ -51,7 +53,8 @@ impl FeatureMap {
             Cloud::new("y", Some(y), ("b", None), None)?,
         ];
         let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-        let map = Gaussian::paper(&mu, &nu, epsilon, rank, seed, centred).map_err(raised)?;
+        let map = on_pool(x.py(), || Gaussian::paper(&mu, &nu, epsilon, rank, seed, centred))?
+            .map_err(raised)?;
         let (anchors, q) = (Some(map.anchors()), map.q().first().copied());
         Ok(FeatureMap { map: Arc::new(map), kind: "paper", anchors, q })
     }
@@ -111,10 +114,7 @@ impl FeatureMap {
         py: Python<'py>,
         points: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let matrix = Matrix::new("points", points)?;
-        let points = matrix.points("points", Matrix::borrowed)?;
-        let logs = quietly(py, || self.logs(&points))??;
-        rows(py, logs, self.map.rank())
+        self.evaluated(points, py, |log| log)
     }
 
     /// The features of some points, a row a point.
@@ -122,9 +122,8 @@ impl FeatureMap {
         &self,
         py: Python<'py>,
         points: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let logs = self.log_features(py, points)?;
-        py.import("numpy")?.call_method1("exp", (logs,))
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.evaluated(points, py, f64::exp)
     }
 
     fn __repr__(&self) -> String {
@@ -133,21 +132,53 @@ impl FeatureMap {
 }
 
 impl FeatureMap {
-    fn logs(&self, points: &Points<'_>) -> PyResult<Vec<f64>> {
+    /// A function of the logarithms of the features of some points.
+    fn evaluated<'py>(
+        &self,
+        points: &Bound<'py, PyAny>,
+        py: Python<'py>,
+        of: fn(f64) -> f64,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let matrix = Matrix::new("points", points)?;
+        let points = matrix.points("points", Matrix::borrowed)?;
+        let cancel = Cancel::default();
+        let values = quietly(py, &cancel, || self.values(&points, of, &cancel))??;
+        rows(py, values, self.map.rank())
+    }
+
+    fn values(
+        &self,
+        points: &Points<'_>,
+        of: fn(f64) -> f64,
+        cancel: &Cancel,
+    ) -> PyResult<Vec<f64>> {
+        const ROWS: usize = 8;
         self.map.check(points).map_err(raised_by("points"))?;
         let (rank, width) = (self.map.rank(), stride(self.map.rank()));
-        let mut row = vec![0.0; width];
-        let mut logs = Vec::new();
-        let size = points.len().checked_mul(rank).filter(|n| logs.try_reserve_exact(*n).is_ok());
-        if size.is_none() {
+        // Asked for first: without the memory the process would be ended.
+        let mut room: Vec<f64> = Vec::new();
+        let size = points.len().checked_mul(rank).filter(|n| room.try_reserve_exact(*n).is_ok());
+        drop(room);
+        let Some(size) = size else {
             let message = format!("{} x {rank} features do not fit into the memory", points.len());
             return Err(pyo3::exceptions::PyMemoryError::new_err(message));
-        }
-        for i in 0..points.len() {
-            self.map.log_features(points, i, width, &mut row);
-            logs.extend_from_slice(&row[..rank]);
-        }
-        Ok(logs)
+        };
+        let mut values = vec![0.0; size];
+        values.par_chunks_mut(ROWS * rank).enumerate().for_each_init(
+            || vec![0.0; ROWS * width],
+            |rows, (c, values)| {
+                // Nobody will see them.
+                if cancel.is_cancelled() {
+                    return;
+                }
+                let rows = &mut rows[..values.len() / rank * width];
+                self.map.log_features(points, c * ROWS, width, rows);
+                for (values, row) in values.chunks_exact_mut(rank).zip(rows.chunks_exact(width)) {
+                    values.iter_mut().zip(row).for_each(|(value, log)| *value = of(*log));
+                }
+            },
+        );
+        Ok(values)
     }
 }
 

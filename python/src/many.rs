@@ -30,7 +30,13 @@ fn clouds<'py>(object: &Object<'py>) -> PyResult<Vec<Cloud<'py>>> {
             "a list of clouds is needed, each an array of points or a pair (points, weights)",
         )
     })?;
-    parts.enumerate().map(|(k, cloud)| Cloud::one_of(&format!("cloud {k}"), &cloud?)).collect()
+    let named =
+        |(k, cloud): (usize, PyResult<Object<'py>>)| Cloud::one_of(&format!("cloud {k}"), &cloud?);
+    let clouds = parts.enumerate().map(named).collect::<PyResult<Vec<_>>>()?;
+    if clouds.is_empty() {
+        return Err(PyValueError::new_err("the list of clouds is empty; give at least one"));
+    }
+    Ok(clouds)
 }
 
 /// The mean over all pairs, or of one cloud the mean over its points.

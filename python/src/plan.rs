@@ -1,7 +1,7 @@
 //! Plans as objects.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use orthant::{Cloud as Side, Measure, Options, Plan as Coupling, Points, Solver};
+use orthant::{Cancel, Cloud as Side, Measure, Options, Plan as Coupling, Points, Solver};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -20,6 +20,7 @@ struct Setting {
     mu: Measure<'static>,
     nu: Measure<'static>,
     options: Options<'static>,
+    cancel: Cancel,
 }
 
 // Plans borrow measures and options, which belong to the caller in Rust. Objects of Python have no lifetimes, so both
@@ -56,9 +57,10 @@ pub(crate) fn plan<'py>(
     let options = settings.options(epsilon, &[&mu, &nu], Matrix::owned)?;
     let warm = Warm::new(&settings)?;
     let warm = warm.from();
-    let owner = Setting { mu, nu, options };
-    let kept = run(py, settings.watch()?, |shared| {
-        Kept::try_new(owner, |Setting { mu, nu, options }| {
+    let watch = settings.watch()?;
+    let owner = Setting { mu, nu, options, cancel: watch.cancel.clone() };
+    let kept = run(py, watch, |shared| {
+        Kept::try_new(owner, |Setting { mu, nu, options, .. }| {
             warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).plan(mu, nu)
         })
     })?;
@@ -72,8 +74,19 @@ type Partners<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 struct At<'py>(Option<Matrix<'py>>);
 
 impl<'py> At<'py> {
-    fn new(points: Option<&Object<'py>>) -> PyResult<Self> {
-        Ok(At(points.map(|points| Matrix::new("points", points)).transpose()?))
+    /// In the place of points of a cloud with these.
+    fn new(points: Option<&Object<'py>>, cloud: &Points<'_>) -> PyResult<Self> {
+        let Some(points) = points else { return Ok(At(None)) };
+        let matrix = Matrix::new("points", points)?;
+        let (given, dim) = (matrix.columns(), cloud.dim());
+        // A plan of given features or costs has no coordinates, and says so itself.
+        if given != dim && dim > 1 {
+            let message = format!(
+                "points has {given} columns, and the points of the plan have {dim} coordinates"
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(At(Some(matrix)))
     }
 
     fn points(&self) -> PyResult<Option<Points<'_>>> {
@@ -97,6 +110,11 @@ impl Plan {
     fn measure(&self, side: Side) -> &Measure<'static> {
         let Setting { mu, nu, .. } = self.kept.borrow_owner();
         if side == Side::X { mu } else { nu }
+    }
+
+    /// Does some work with the plan, which Ctrl-C ends.
+    fn quietly<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+        quietly(py, &self.kept.borrow_owner().cancel, work)
     }
 
     /// An index of Python, which may count from the end.
@@ -137,11 +155,11 @@ impl Plan {
     }
 
     fn mass(&self, py: Python<'_>) -> PyResult<f64> {
-        quietly(py, || self.coupling().mass())?.map_err(raised)
+        self.quietly(py, || self.coupling().mass())?.map_err(raised)
     }
 
     fn transport_cost(&self, py: Python<'_>) -> PyResult<f64> {
-        quietly(py, || self.coupling().transport_cost())
+        self.quietly(py, || self.coupling().transport_cost())
     }
 
     fn entry(&self, i: isize, j: isize) -> PyResult<f64> {
@@ -160,13 +178,13 @@ impl Plan {
 
     fn row<'py>(&self, py: Python<'py>, i: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let i = self.index(Side::X, i)?;
-        let row = quietly(py, || self.coupling().row(i))?.map_err(raised)?;
+        let row = self.quietly(py, || self.coupling().row(i))?.map_err(raised)?;
         Ok(array(py, row))
     }
 
     fn column<'py>(&self, py: Python<'py>, j: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let j = self.index(Side::Y, j)?;
-        let column = quietly(py, || self.coupling().column(j))?.map_err(raised)?;
+        let column = self.quietly(py, || self.coupling().column(j))?.map_err(raised)?;
         Ok(array(py, column))
     }
 
@@ -175,16 +193,16 @@ impl Plan {
         &self,
         py: Python<'py>,
         i: isize,
-        count: usize,
+        count: isize,
     ) -> PyResult<(Indices<'py>, Bound<'py, PyArray1<f64>>)> {
-        let i = self.index(Side::X, i)?;
-        let top = quietly(py, || self.coupling().top(i, count))?.map_err(raised)?;
+        let (i, count) = (self.index(Side::X, i)?, number(count)?);
+        let top = self.quietly(py, || self.coupling().top(i, count))?.map_err(raised)?;
         let (columns, masses): (Vec<usize>, Vec<f64>) = top.into_iter().unzip();
         Ok((integers(py, columns), array(py, masses)))
     }
 
     fn marginals<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
-        let [x, y] = quietly(py, || self.coupling().marginals())?.map_err(raised)?;
+        let [x, y] = self.quietly(py, || self.coupling().marginals())?.map_err(raised)?;
         Ok((array(py, x), array(py, y)))
     }
 
@@ -192,15 +210,16 @@ impl Plan {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        count: usize,
+        count: isize,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        let pairs = quietly(py, || self.coupling().sample(count, seed))?.map_err(raised)?;
+        let count = number(count)?;
+        let pairs = self.quietly(py, || self.coupling().sample(count, seed))?.map_err(raised)?;
         integers(py, pairs.into_iter().flatten().collect()).reshape([count, 2])
     }
 
     fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let entries = quietly(py, || self.coupling().to_dense())?.map_err(raised)?;
+        let entries = self.quietly(py, || self.coupling().to_dense())?.map_err(raised)?;
         rows(py, entries, self.coupling().shape().columns)
     }
 
@@ -228,9 +247,10 @@ impl Plan {
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let points = at.points()?;
-        let means = quietly(py, || match &points {
+        let means = self.quietly(py, || match &points {
             None => self.coupling().barycentric(side),
             Some(points) => self.coupling().map_at(side, points),
         })?;
@@ -246,7 +266,8 @@ impl Plan {
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<Object<'py>> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let is_vector =
             values.getattr("ndim").and_then(|n| n.extract()).is_ok_and(|n: usize| n == 1);
         let (values, columns) = if is_vector {
@@ -256,7 +277,7 @@ impl Plan {
             (matrix.to_f64(), matrix.columns())
         };
         let points = at.points()?;
-        let means = quietly(py, || match &points {
+        let means = self.quietly(py, || match &points {
             None => self.coupling().conditional_mean(side, &values, columns),
             Some(points) => self.coupling().conditional_mean_at(side, points, &values, columns),
         })?;
@@ -277,14 +298,15 @@ impl Plan {
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<(Object<'py>, Bound<'py, PyArray1<f64>>)> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let points = at.points()?;
         let options = PyDict::new(py);
         options.set_item("return_inverse", true)?;
         let (distinct, numbers): (Object<'py>, Object<'py>) =
             py.import("numpy")?.call_method("unique", (labels,), Some(&options))?.extract()?;
         let numbers: Vec<usize> = numbers.call_method0("ravel")?.extract()?;
-        let votes = quietly(py, || match &points {
+        let votes = self.quietly(py, || match &points {
             None => self.coupling().vote(side, &numbers),
             Some(points) => self.coupling().vote_at(side, points, &numbers),
         })?;
@@ -299,15 +321,17 @@ impl Plan {
     fn partners<'py>(
         &self,
         py: Python<'py>,
-        count: usize,
+        count: isize,
         points: Option<Object<'py>>,
         cloud: &str,
     ) -> PyResult<Partners<'py>> {
-        let (side, at) = (side(cloud)?, At::new(points.as_ref())?);
+        let count = number(count)?;
+        let side = side(cloud)?;
+        let at = At::new(points.as_ref(), self.measure(side).points())?;
         let points = at.points()?;
         // More than there are is as many as there are.
         let count = count.min(self.measure(side.other()).weights().len());
-        let found = quietly(py, || match &points {
+        let found = self.quietly(py, || match &points {
             None => self.coupling().partners(side, count),
             Some(points) => self.coupling().partners_at(side, points, count),
         })?;
@@ -331,9 +355,10 @@ impl Plan {
         points: Object<'py>,
         cloud: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (side, at) = (side(cloud)?, Matrix::new("points", &points)?);
-        let points = at.points("points", Matrix::borrowed)?;
-        let potential = quietly(py, || self.coupling().potential_at(side, &points))?;
+        let side = side(cloud)?;
+        let at = At::new(Some(&points), self.measure(side).points())?;
+        let Some(points) = at.points()? else { unreachable!("given") };
+        let potential = self.quietly(py, || self.coupling().potential_at(side, &points))?;
         Ok(array(py, potential.map_err(raised)?))
     }
 
@@ -351,7 +376,7 @@ impl Plan {
             }
         };
         let dims = [this.measure(Side::X).dim(), this.measure(Side::Y).dim()];
-        let done = quietly(py, || {
+        let done = this.quietly(py, || {
             let derivatives = this.coupling().gradient();
             let derivatives = if of_value { derivatives.of_value()? } else { derivatives };
             found(&derivatives, &by, dims)
@@ -373,6 +398,13 @@ impl Plan {
             s.value
         )
     }
+}
+
+/// How many, as Python counts.
+fn number(count: isize) -> PyResult<usize> {
+    count.try_into().map_err(|_| {
+        PyValueError::new_err(format!("count must be an integer that is not negative, got {count}"))
+    })
 }
 
 /// Numbers of points for Python.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use orthant::design::Draw;
 use orthant::features::{FeatureMap as Map, FeatureMatrix, Gaussian};
 use orthant::{
-    Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options, Precision,
+    Algorithm, Anchors, Cancel, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options,
+    Precision,
 };
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -16,13 +17,15 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::arrays::{Cloud, Matrix, Take};
 use crate::errors::{raised, raised_by};
 use crate::features::{self, Given, default_q};
-use crate::watch::{Watch, callable};
+use crate::watch::{Watch, callable, on_pool};
 
 /// The keyword arguments of a call, by name; those that are missing or `None` are left to the library.
 pub(crate) struct Settings<'py> {
     given: Bound<'py, PyDict>,
     epsilon: Option<f64>,
     kernel: Kernel<'py>,
+    /// Ends the call.
+    cancel: Cancel,
 }
 
 /// The kernel that was asked for.
@@ -58,7 +61,7 @@ impl<'py> Settings<'py> {
         let epsilon = epsilon.map(|e| extract(e, "epsilon", "a number")).transpose()?;
         let reader = Reader(given);
         let kernel = kernel(&reader)?;
-        Ok(Settings { given: given.clone(), epsilon, kernel })
+        Ok(Settings { given: given.clone(), epsilon, kernel, cancel: Cancel::default() })
     }
 
     fn reader(&self) -> Reader<'_, 'py> {
@@ -120,6 +123,7 @@ impl<'py> Settings<'py> {
         let reader = self.reader();
         let mut builder = Options::builder(epsilon)
             .method(self.method(epsilon, measures, take)?)
+            .cancel(self.cancel.clone())
             .precision(
                 reader
                     .word("precision", "'f32' or 'f64'", |word| match word {
@@ -193,7 +197,9 @@ impl<'py> Settings<'py> {
         take: Take<'m, 'py, 'a>,
     ) -> PyResult<Method<'a>> {
         let matrix = |m: &'m Matrix<'py>, name: &str| {
-            FeatureMatrix::new(take(m), m.rows(), m.columns()).map_err(raised_by(name))
+            let (values, rows, columns) = (take(m), m.rows(), m.columns());
+            let made = on_pool(self.given.py(), || FeatureMatrix::new(values, rows, columns))?;
+            made.map_err(raised_by(name))
         };
         Ok(match &self.kernel {
             Kernel::Named(method) => method.clone(),
@@ -203,7 +209,8 @@ impl<'py> Settings<'py> {
                     let clouds: Vec<_> = measures.iter().map(|m| m.points()).collect();
                     default_q(&clouds, epsilon)
                 });
-                let map = Gaussian::with_anchors(&points, q, epsilon).map_err(raised)?;
+                let map = on_pool(self.given.py(), || Gaussian::with_anchors(&points, q, epsilon))?
+                    .map_err(raised)?;
                 Method::Factored(Features::Map(Arc::new(map)))
             }
             Kernel::Cost(cost, how) => {
@@ -235,7 +242,7 @@ impl<'py> Settings<'py> {
         if let Some(bar) = reader.raw("progress")? {
             listeners.push((callable("progress", &bar)?, Duration::from_millis(100)));
         }
-        Ok(Watch { threads, listeners })
+        Ok(Watch { threads, listeners, cancel: self.cancel.clone() })
     }
 
     /// A keyword argument of the task itself.

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use orthant::{Next, Observer, Progress as Iteration, Term};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use orthant::{Cancel, Next, Observer, Progress as Iteration, Term};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -18,11 +18,14 @@ pub(crate) struct Watch {
     pub(crate) threads: Option<usize>,
     /// What is called, and how much time lies between calls at least.
     pub(crate) listeners: Vec<(Py<PyAny>, Duration)>,
+    /// That of the options.
+    pub(crate) cancel: Cancel,
 }
 
 /// What the solve and the thread that waits for it have in common.
 pub(crate) struct Shared {
     stop: AtomicBool,
+    cancel: Cancel,
     failure: Mutex<Option<PyErr>>,
     listeners: Vec<Listener>,
 }
@@ -57,11 +60,12 @@ impl Shared {
         if self.stop.load(Ordering::Relaxed) { Next::Stop } else { Next::Continue }
     }
 
-    /// The solve will end, and the call with this error.
+    /// The work will end at once, and the call with this error.
     fn fail(&self, error: PyErr) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
         self.stop.store(true, Ordering::Relaxed);
+        self.cancel.cancel();
     }
 }
 
@@ -137,7 +141,7 @@ impl Advance {
 /// Runs `work` on a pool of threads, without the interpreter's lock.
 ///
 /// Solves run on workers of the pool, and signals are for the main thread alone: so the thread that called waits, looks
-/// for signals meanwhile, and sets a flag that observers read.
+/// for signals meanwhile, and cancels the work.
 pub(crate) fn run<R: Send>(
     py: Python<'_>,
     watch: Watch,
@@ -147,9 +151,12 @@ pub(crate) fn run<R: Send>(
     let listener = |(call, pause)| Listener { call, pause, last: Mutex::new(None) };
     let shared = Shared {
         stop: AtomicBool::new(false),
+        cancel: watch.cancel,
         failure: Mutex::new(None),
         listeners: watch.listeners.into_iter().map(listener).collect(),
     };
+    // Plans keep theirs.
+    shared.cancel.reset();
     let (done, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let result = py.detach(|| {
@@ -157,7 +164,7 @@ pub(crate) fn run<R: Send>(
             let solve = scope.spawn(|| {
                 // Gone at the end, whatever the end is.
                 let _done = done;
-                pool.install(|| work(&shared))
+                shared.cancel.run(|| pool.install(|| work(&shared)))
             });
             let wait = wait.lock().unwrap_or_else(PoisonError::into_inner);
             while wait.recv_timeout(PULSE) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -173,13 +180,27 @@ pub(crate) fn run<R: Send>(
     match (result, failure) {
         (Err(panic), _) => std::panic::resume_unwind(panic),
         (Ok(_), Some(error)) => Err(error),
-        (Ok(result), None) => Ok(result),
+        (Ok(Ok(result)), None) => Ok(result),
+        // By another thread that works with the same plan.
+        (Ok(Err(_)), None) => Err(PyKeyboardInterrupt::new_err(())),
     }
 }
 
 /// Runs what takes no observer.
-pub(crate) fn quietly<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
-    run(py, Watch { threads: None, listeners: Vec::new() }, |_| work())
+pub(crate) fn quietly<R: Send>(
+    py: Python<'_>,
+    cancel: &Cancel,
+    work: impl FnOnce() -> R + Send,
+) -> PyResult<R> {
+    let cancel = cancel.clone();
+    run(py, Watch { threads: None, listeners: Vec::new(), cancel }, |_| work())
+}
+
+/// Runs what is quick, but not on the threads of rayon that a fork leaves behind.
+pub(crate) fn on_pool<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    let pool = pool(None)?;
+    // Without the lock: the workers may be waiting for it.
+    Ok(py.detach(|| pool.install(work)))
 }
 
 /// A pool of the process with this identifier.

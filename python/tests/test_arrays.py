@@ -93,7 +93,7 @@ def test_weights_of_any_kind(clouds):
     [
         (lambda x: x[:, 0], ValueError, r"x\[:, None\]"),
         (lambda x: x[None], ValueError, r"x.reshape\(len\(x\), -1\)"),
-        (lambda x: 3.0, ValueError, "axes"),
+        (lambda x: 3.0, ValueError, "single number"),
         (lambda x: x.astype(object), TypeError, r"astype\(float\)"),
         (lambda x: x.astype(complex), TypeError, "complex"),
         (lambda x: x.astype(str), TypeError, "text"),
@@ -175,3 +175,48 @@ def test_tables_of_polars(clouds, expected):
         value(table.with_columns(pl.lit("a").alias("name")), y)
     with pytest.raises(TypeError, match="collect"):
         value(table.lazy(), y)
+
+
+def test_files(plane, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    pa, ds = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.dataset")
+    x, y = plane
+    expected = orthant.rot(x, y, 0.5).value
+    table = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": x[:, 0], "b": x[:, 1]}), table)
+    np.save(tmp_path / "x.npy", x)
+    for given in [table, str(table), tmp_path / "x.npy", pq.ParquetFile(table), ds.dataset(table)]:
+        assert orthant.rot(given, y, 0.5).value == expected
+    pq.write_table(pa.table({"a": x[:, 0], "name": ["n"] * len(x)}), table)
+    with pytest.raises(TypeError, match=r"hold no numbers: 'name' \(string\)"):
+        orthant.rot(table, y, 0.5)
+    with pytest.raises(TypeError, match=r"must end in .parquet or .npy"):
+        orthant.rot("x.csv", y, 0.5)
+    with pytest.raises(FileNotFoundError):
+        orthant.rot(tmp_path / "none.parquet", y, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((row for row in [[1.0, 2.0]]), TypeError, "x is a generator, and an array is needed"),
+        ({1.0, 2.0}, TypeError, "x is a set"),
+        (3.0, ValueError, "x is a single number"),
+    ],
+)
+def test_what_is_no_array_says_so(given, error, message):
+    with pytest.raises(error, match=message):
+        orthant.rot(given, [[0.0, 1.0]], 0.5)
+
+
+def test_sparse_matrices_are_refused():
+    sparse = pytest.importorskip("scipy.sparse")
+    for x in [sparse.eye(2).tocsr(), sparse.eye_array(2)]:
+        with pytest.raises(TypeError, match="x is sparse.*toarray"):
+            orthant.rot(x, np.eye(2), 0.5)
+
+
+def test_a_list_of_no_clouds_is_refused():
+    for function in [orthant.barycenter, orthant.compare]:
+        with pytest.raises(ValueError, match="list of clouds is empty"):
+            function([])

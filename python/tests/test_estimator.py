@@ -65,3 +65,34 @@ def test_with_scikit_learn(moved):
     check_is_fitted(estimator.fit(x, y))
     pipeline = make_pipeline(StandardScaler(), OptimalTransportMap(0.05)).fit(x, y)
     assert pipeline.transform(x).shape == y.shape
+
+
+def test_names_of_columns(moved):
+    pd = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    x, y = moved
+    estimator = OptimalTransportMap(0.05).fit(pd.DataFrame(x, columns=["a", "b"]), pd.DataFrame(y, columns=["c", "d"]))
+    assert list(estimator.feature_names_in_) == ["a", "b"] and list(estimator.get_feature_names_out()) == ["c", "d"]
+    with pytest.raises(ValueError, match=r"X has the columns \['b', 'a'\], and fit had \['a', 'b'\]"):
+        estimator.transform(pd.DataFrame(x, columns=["b", "a"]))
+    assert list(estimator.fit(pa.table({"e": x[:, 0], "f": x[:, 1]}), y).get_feature_names_out()) == ["e", "f"]
+    estimator.fit(x, y)
+    assert not hasattr(estimator, "feature_names_in_") and list(estimator.get_feature_names_out()) == ["x0", "x1"]
+
+
+def test_pipelines_and_grids(moved):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    from sklearn.exceptions import NotFittedError
+    from sklearn.model_selection import ParameterGrid
+    from sklearn.pipeline import Pipeline
+
+    x, y = moved
+    pipeline = Pipeline([("map", OptimalTransportMap())])
+    assert "OptimalTransportMap" in repr(pipeline)
+    for parameters in ParameterGrid({"map__epsilon": [0.05, 0.1], "map__method": ["online", "auto"]}):
+        assert pipeline.set_params(**parameters).fit(pd.DataFrame(x, columns=["a", "b"]), y).transform(
+            pd.DataFrame(x, columns=["a", "b"])
+        ).shape == x.shape
+    with pytest.raises(NotFittedError):
+        OptimalTransportMap().transform(x)

@@ -114,3 +114,15 @@ def test_plans_outlive_everything_they_were_made_from():
 
     plan = make()
     assert plan.to_dense().sum() == pytest.approx(1.0)
+
+
+def test_bad_counts_and_points_say_what_is_wrong(plane):
+    plan = orthant.plan(*plane, 0.5)
+    for call in [lambda: plan.sample(-1), lambda: plan.top(0, -1), lambda: plan.partners(-2)]:
+        with pytest.raises(ValueError, match="count must be an integer that is not negative"):
+            call()
+    for call in [plan.barycentric, plan.potential, lambda x: plan.partners(1, x)]:
+        with pytest.raises(ValueError, match="points has 3 columns, and the points of the plan have 2 coordinates"):
+            call(np.zeros((4, 3)))
+    with pytest.raises(TypeError, match="points is None"):
+        plan.potential(None)

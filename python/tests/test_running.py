@@ -71,6 +71,83 @@ def test_ctrl_c_ends_a_solve(task):
     assert time.monotonic() - sent < 10
 
 
+# Seconds or minutes, each in another phase.
+PHASES = {
+    "a pass over an exact kernel": "orthant.rot(x, y, 0.1, method='online')",
+    "storing features": "orthant.rot(x, y, 2.0, method='gaussian', rank=2000, precision='f32', certify=False)",
+    "a divergence of features": "orthant.divergence(x, y, 2.0, anchors='adaptive', rank=1000, precision='f32')",
+    "the choice of a method": "orthant.rot(wide, wide + 1, 20.0, accuracy=1e-6, allow_exact=False)",
+    "landmarks": "orthant.rot(x, y, 5.0, method='nystrom', rank=500)",
+    "a pass over a lattice": "orthant.rot(many, many + 1, 2.0, method='lattice', accuracy=1e-3)",
+    "features": "orthant.FeatureMap.paper(x, y, 2.0, 3000)(x)",
+    "a sample": "plan.sample(2_000_000)",
+    "a map": "plan.barycentric(many[:, :3])",
+    "a potential": "plan.potential(many[:, :3], cloud='y')",
+    "partners": "plan.partners(3, many[:, :3])",
+    "votes": "plan.vote(np.arange(5000) % 500, many[:, :3])",
+    "a gradient": "features.gradient(['x', 'y', 'epsilon'])",
+    "a cost": "explicit.transport_cost()",
+    "a dense plan": "lattice.to_dense()",
+    "a comparison": "orthant.compare([x, y, x + 1], 2.0, method='gaussian', rank=1500)",
+    "a test": "orthant.two_sample_test(x[:20_000], y[:20_000], 2.0, method='gaussian', rank=1500)",
+    "a barycentre": "orthant.barycenter([x, y], 2.0, method='online')",
+    "a flow": "orthant.flow(x, y, 2.0, method='gaussian', rank=1500)",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_is_heard_in_every_phase():
+    """Two signals in each, early and later; a child tells how long it took to end: milliseconds, on an idle machine."""
+    program = f"""
+        import os, signal, threading, time, numpy as np, orthant
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(100_000, 3)), rng.normal(size=(100_000, 3)) + 1
+        wide, many = rng.normal(size=(20_000, 100)), rng.normal(size=(500_000, 4))
+        plan = orthant.plan(x[:5000], y[:5000], 2.0, method="online", max_iterations=1)
+        features = orthant.plan(x[:50_000], y[:50_000], 2.0, method="gaussian", rank=1000, max_iterations=1)
+        lattice = orthant.plan(x[:15_000], y[:15_000], 2.0, method="lattice")
+        given = rng.uniform(0.1, 1.0, size=(20_000, 100))
+        explicit = orthant.plan(None, None, 1.0, features=(given, given), max_iterations=1)
+        for phase, code in {PHASES!r}.items():
+            for pause in 0.05, 0.4:
+                sent = []
+                def send():
+                    sent.append(time.perf_counter())
+                    os.kill(os.getpid(), signal.SIGINT)
+                timer = threading.Timer(pause, send)
+                timer.start()
+                try:
+                    exec(compile(code, phase, "exec"))
+                    timer.cancel()
+                    took = -1.0
+                except KeyboardInterrupt:
+                    took = time.perf_counter() - sent[0]
+                print(f"{{phase}}|{{pause}}|{{took:.3f}}", flush=True)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=500, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.split("|") for line in done.stdout.splitlines()]
+    assert len(lines) == 2 * len(PHASES)
+    slow = [line for line in lines if float(line[2]) > 1.5]
+    assert not slow, done.stdout
+    # What was done before the second signal is no failure, before the first it would be no test.
+    assert all(float(took) >= 0 for _, pause, took in lines if pause == "0.05"), done.stdout
+
+
+def test_a_plan_can_be_used_after_ctrl_c():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3000, 2)), rng.normal(size=(3000, 2)) + 1
+    plan = orthant.plan(x, y, 2.0, method="online", max_iterations=1)
+    expected = plan.row(0)
+    threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            plan.barycentric()
+    np.testing.assert_array_equal(plan.row(0), expected)
+
+
 def test_a_callback_sees_iterations_and_may_end_the_solve(slow):
     arguments, settings = slow
     seen = []
@@ -114,13 +191,28 @@ def test_results_do_not_depend_on_the_number_of_threads(plane):
 
 
 def _in_child(queue, x, y):
-    queue.put(orthant.rot(x, y, 0.5).value)
+    queue.put(_values(x, y))
+
+
+def _values(x, y):
+    """By all that is done on threads: solves, and what comes before them."""
+    given = np.exp(0.1 * x), np.exp(0.1 * y)
+    map_ = orthant.FeatureMap.paper(x, y, 0.5, 50)
+    return [
+        orthant.rot(x, y, 0.5).value,
+        orthant.rot(None, None, 0.5, features=given).value,
+        orthant.rot(x, y, 0.5, features=map_).value,
+        orthant.rot(x, y, 0.5, anchors=x[:30]).value,
+        float(map_(x).sum()),
+    ]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own(plane):
-    expected = orthant.rot(*plane, 0.5).value
+    # More than a thread would do alone.
+    plane = [np.tile(cloud, (100, 1)) for cloud in plane]
+    expected = _values(*plane)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_in_child, args=(queue, *plane))

@@ -22,9 +22,9 @@ Tasks:
 fn main() -> ExitCode {
     let task = env::args().nth(1).unwrap_or_default();
     let done = match task.as_str() {
-        "test" => rust().and_then(|()| python()),
+        "test" => test(),
         "rust" => rust(),
-        "python" => python(),
+        "python" => environment().and_then(|python| with_python(&python)),
         _ => {
             eprintln!("{HELP}");
             return ExitCode::from(2);
@@ -42,6 +42,16 @@ fn main() -> ExitCode {
     }
 }
 
+fn test() -> Result<(), String> {
+    std::thread::scope(|scope| {
+        // Gigabytes, most of them PyTorch: they come while Rust compiles.
+        let environment = scope.spawn(environment);
+        rust()?;
+        let python = environment.join().map_err(|_| "the Python environment: a panic")??;
+        with_python(&python)
+    })
+}
+
 fn rust() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
@@ -53,14 +63,11 @@ fn rust() -> Result<(), String> {
     cargo(&["run", "--release", "--quiet", "--", "demo"])
 }
 
-/// Results of the release build against POT, on files that NumPy, pandas and Arrow wrote; its pages in a browser; and
-/// the Python package, as a wheel that is built and installed.
-fn python() -> Result<(), String> {
-    cargo(&["build", "--release", "--quiet"])?;
-    let target = target();
-    let folder = root().join("tests");
-    let requirements = folder.join("requirements.txt");
-    let venv = target.join("python");
+/// An environment with all packages that the tests need; returns its Python. All of them or none: what cannot be
+/// installed is an error, and no reason to skip tests.
+fn environment() -> Result<PathBuf, String> {
+    let requirements = root().join("tests").join("requirements.txt");
+    let venv = target().join("python");
     // By module, not by script: scripts know their folder and break when it moves.
     let python = venv.join("bin").join("python");
     // The environment is good if it was made from these requirements.
@@ -74,18 +81,26 @@ fn python() -> Result<(), String> {
             .arg(&requirements))?;
         std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
     }
+    Ok(python)
+}
+
+/// Results of the release build against POT, on files that NumPy, pandas and Arrow wrote; its pages in a browser; and
+/// the Python package, as a wheel that is built and installed.
+fn with_python(python: &Path) -> Result<(), String> {
+    cargo(&["build", "--release", "--quiet"])?;
+    let (target, folder) = (target(), root().join("tests"));
     if ["chromium-headless-shell", "chromium"].iter().all(|name| !is_there(name)) {
         // A package that is small beside the browser with its windows.
         run(Command::new("apt-get").args(["update", "-qq"]))?;
         let install = ["install", "-y", "-qq", "--no-install-recommends"];
         run(Command::new("apt-get").args(install).arg("chromium-headless-shell"))?;
     }
-    run(Command::new(&python)
+    run(Command::new(python)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .args([folder.join("compare.py"), folder.join("page.py")])
         .env("ORTHANT", target.join("release").join("orthant"))
         .env("PYTHONDONTWRITEBYTECODE", "1"))?;
-    package(&python)
+    package(python)
 }
 
 /// Builds the wheel, installs it and tests it: what users get, and not the folder of its sources.
@@ -113,6 +128,8 @@ fn package(python: &Path) -> Result<(), String> {
     run(Command::new(python)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .arg(folder.join("tests"))
+        // Everything is installed, so a test that is skipped is one that fails.
+        .env("ORTHANT_SKIP_NOTHING", "1")
         .env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 

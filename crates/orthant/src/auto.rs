@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::anderson::Anderson;
+use crate::cancel::Cancel;
 use crate::certificate::Strata;
 use crate::design::{Draw, Lattice, MOST_AXES};
 use crate::error::{Cloud, Result};
@@ -354,9 +355,10 @@ fn random_offer(
         if rank > options.max_rank.unwrap_or(RANKS[1]) || !fits(bytes, options) {
             break;
         }
-        let sobol = trial.error(&stage.random(&axes, Draw::Sobol, rank, options.seed));
+        let map = stage.random(&axes, Draw::Sobol, rank, options.seed);
+        let sobol = trial.error(&map, &options.cancel);
         let adaptive = midpoints.as_ref().map_or(f64::INFINITY, |midpoints| {
-            trial.error(&stage.adaptive(midpoints, rank, options.seed))
+            trial.error(&stage.adaptive(midpoints, rank, options.seed), &options.cancel)
         });
         let kind = if sobol <= adaptive { Kind::Sobol } else { Kind::Adaptive };
         let good = options.epsilon * sobol.min(adaptive) <= options.accuracy * value;
@@ -413,13 +415,14 @@ impl Trial {
     }
 
     /// Error of a value in units of epsilon with these features.
-    fn error(&self, map: &Gaussian) -> f64 {
+    fn error(&self, map: &Gaussian, cancel: &Cancel) -> f64 {
         let (rank, width) = (map.rank(), features::stride(map.rank()));
         let logs: Vec<f64> = (0..self.weights.len())
             .into_par_iter()
             .map_init(
                 || vec![0.0; width],
                 |row, i| {
+                    cancel.check();
                     map.log_features(&self.sample, i, width, row);
                     log_sum(row[..rank].iter().map(|l| 2.0 * l))
                 },

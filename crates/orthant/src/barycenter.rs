@@ -31,6 +31,7 @@ use crate::kernel::{Cells, Columns, Relaxed, SelfKernel, Target, log_sum};
 use crate::measure::{Measure, Points, Values};
 use crate::options::{Algorithm, Cost, Features, Method, Options};
 use crate::problem::{Problem, Start, Terms};
+use crate::rot::Solver;
 use crate::sinkhorn::{Next, Observer, Progress, Run, Stop, Term, at_iteration, dot, in_pool};
 use crate::solution::{Times, Used};
 
@@ -219,12 +220,12 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             leave_out: problems[0].leave_out(Term::Cross),
             algorithm: Algorithm::Plain,
         };
-        let mut silent = |_: &mut Progress<'_>| Next::Continue;
-        let observer = match self.observer {
-            Some(observer) => observer,
-            None => &mut silent,
+        let mut observer = self.observer;
+        let mut watch = |progress: &mut Progress<'_>| {
+            options.cancel.check();
+            observer.as_mut().map_or(Next::Continue, |observer| observer.observe(progress))
         };
-        let (iterations, stop, marginal_error) = in_pool(|| iteration.run(run, observer))?;
+        let (iterations, stop, marginal_error) = in_pool(|| iteration.run(run, &mut watch))?;
 
         let mut distances = vec![0.0; measures.len()];
         for leg in &mut iteration.legs {
@@ -234,9 +235,8 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             let self_p = own.value(&iteration.log_p, options.epsilon)?;
             for &k in &kept {
                 let problem = between(&measures[k], &measures[k], Terms::All).map_err(of(k))?;
-                let mut silent = |_: &mut Progress<'_>| Next::Continue;
-                let (own, _) =
-                    problem.solve(Term::SelfX, Start::Flat, &mut silent).map_err(of(k))?;
+                let mut solver = Solver::new(options);
+                let (own, _) = solver.solve(&problem, Term::SelfX, Start::Flat).map_err(of(k))?;
                 distances[k] -= 0.5 * (own.value + self_p);
             }
         }

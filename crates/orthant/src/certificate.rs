@@ -39,6 +39,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use crate::cancel::Cancel;
 use crate::features::SquaredEuclidean;
 use crate::frame::Frame;
 use crate::kernel::{LogPass, LogRows, Partition, Target};
@@ -95,6 +96,7 @@ pub(crate) struct Claim<'a> {
     /// The first marginal of the plan.
     pub(crate) rows: &'a [f64],
     pub(crate) seed: u64,
+    pub(crate) cancel: &'a Cancel,
 }
 
 /// Bounds on `(W - W_theta) / eps`, and the best estimate of it; of relaxed problems on the logarithm of the factor
@@ -317,6 +319,7 @@ impl Claim<'_> {
         // Few columns, which stay in the caches.
         let exact =
             SquaredEuclidean::new(self.frame, self.epsilon, from.points.borrowed(), &points);
+        let exact = self.cancel.guard(exact);
         let mut sums = vec![0.0; chosen.len()];
         let partition = Partition::new(from.points.len(), CHUNKS);
         LogPass::new(&exact, partition).column_sums(&exact, from.potential, &mut sums);

@@ -250,10 +250,11 @@ impl<'s, 'o> Comparer<'s, 'o> {
             Some(pool) => {
                 let limit = self.options.max_memory.map_or(f64::INFINITY, |limit| limit as f64);
                 let keeps = pool.bytes(measures, self.options) <= limit;
+                let cancel = &self.options.cancel;
                 places = Places::new(pool, measures);
                 let source: Box<dyn Source + '_> = match self.options.precision {
-                    Precision::F32 => Box::new(Shelf::<f32>::new(pool, &places, keeps)),
-                    Precision::F64 => Box::new(Shelf::<f64>::new(pool, &places, keeps)),
+                    Precision::F32 => Box::new(Shelf::<f32>::new(pool, &places, keeps, cancel)),
+                    Precision::F64 => Box::new(Shelf::<f64>::new(pool, &places, keeps, cancel)),
                 };
                 let sharing = if keeps { Sharing::Features } else { Sharing::Map };
                 (Some(Way::Pooled { pool, source }), sharing)

@@ -13,6 +13,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A [`Cancel`](crate::Cancel) ended it.
+    #[error("the computation was cancelled")]
+    Cancelled,
+
     /// A cloud without points.
     #[error("the cloud has no points; at least one is needed")]
     NoPoints,
@@ -150,7 +154,7 @@ pub enum Error {
 
     /// Epsilon is too small for the extent of the data.
     #[error(
-        "epsilon = {epsilon:e} is too small for clouds of radius {radius:e}: double precision cannot resolve \
+        "epsilon = {epsilon:e} is too small for clouds of radius {radius:.1e}: double precision cannot resolve \
          exponents of {ratio:.1e}; use epsilon of at least {least:.1e}"
     )]
     EpsilonTooSmall {

@@ -20,6 +20,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
+use crate::cancel::Cancel;
 use crate::features::Spectrum;
 use crate::measure::Points;
 use crate::options::Landmarks;
@@ -39,6 +40,7 @@ pub(crate) fn choose(
     count: usize,
     landmarks: Landmarks,
     seed: u64,
+    cancel: &Cancel,
 ) -> Points<'static> {
     let points = distinct(clouds);
     if count >= points.len() {
@@ -48,7 +50,7 @@ pub(crate) fn choose(
     let chosen = match landmarks {
         Landmarks::Uniform => weighted_sample(&vec![1.0; points.len()], count, &mut rng),
         Landmarks::Leverage => {
-            let (scores, _) = recursive_scores(&points, epsilon, count, &mut rng);
+            let (scores, _) = recursive_scores(&points, epsilon, count, &mut rng, cancel);
             weighted_sample(&scores, count, &mut rng)
         }
     };
@@ -107,6 +109,7 @@ fn recursive_scores(
     epsilon: f64,
     count: usize,
     rng: &mut ChaCha8Rng,
+    cancel: &Cancel,
 ) -> (Vec<f64>, f64) {
     // A random half of a random half ...: the first points of one random order.
     let order = weighted_sample(&vec![1.0; points.len()], points.len(), rng);
@@ -119,11 +122,11 @@ fn recursive_scores(
     let rank = count.div_ceil(RANK);
     for &size in sizes.iter().skip(1).rev() {
         let level = &order[..size];
-        let (scores, _) = scores(points, epsilon, &sample, rank, level);
+        let (scores, _) = scores(points, epsilon, &sample, rank, level, cancel);
         sample = draw(level, &scores, count, rng);
     }
     let all: Vec<usize> = (0..points.len()).collect();
-    scores(points, epsilon, &sample, rank, &all)
+    scores(points, epsilon, &sample, rank, &all, cancel)
 }
 
 /// Draws about `count` points, each by itself, with a probability in proportion to its score.
@@ -157,9 +160,10 @@ fn scores(
     sample: &Sample,
     rank: usize,
     level: &[usize],
+    cancel: &Cancel,
 ) -> (Vec<f64>, f64) {
     let landmarks = points.select(&sample.points);
-    let spectrum = Spectrum::new(landmarks, epsilon, sample.weights.clone());
+    let spectrum = Spectrum::new(landmarks, epsilon, sample.weights.clone(), cancel);
     let trace: f64 = sample.weights.iter().map(|w| w * w).sum();
     let rest = sample.points.len().saturating_sub(rank);
     let tail: f64 = spectrum.values()[..rest].iter().sum();
@@ -210,7 +214,8 @@ mod tests {
         for epsilon in [0.3, 1.0, 3.0] {
             for seed in 0..5 {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                let (found, lambda) = recursive_scores(&points, epsilon, 80, &mut rng);
+                let (found, lambda) =
+                    recursive_scores(&points, epsilon, 80, &mut rng, &Cancel::default());
                 let exact = exact_scores(&points, epsilon, lambda);
                 let ratios: Vec<f64> = found.iter().zip(&exact).map(|(f, e)| f / e).collect();
                 let within = |low, high| ratios.iter().filter(|r| **r > low && **r < high).count();
@@ -247,12 +252,13 @@ mod tests {
 
     #[test]
     fn landmarks_are_distinct_points_whatever_their_order() {
+        let none = Cancel::default();
         let points = clusters();
         let turned = points.select(&(0..points.len()).rev().collect::<Vec<_>>());
         for landmarks in [Landmarks::Leverage, Landmarks::Uniform] {
             for count in [1, 2, 7, 200, 399] {
                 let of = |clouds: &[&Points<'_>]| {
-                    let chosen = choose(clouds, 1.0, count, landmarks, 5);
+                    let chosen = choose(clouds, 1.0, count, landmarks, 5, &none);
                     (0..chosen.len())
                         .map(|i| [chosen.coordinate(i, 0), chosen.coordinate(i, 1)])
                         .collect::<Vec<_>>()
@@ -266,9 +272,9 @@ mod tests {
                 assert_eq!(sorted.len(), count);
             }
             // All of them, however many are asked for, and zeros have no sign.
-            assert_eq!(choose(&[&points, &turned], 1.0, 1000, landmarks, 5).len(), 400);
+            assert_eq!(choose(&[&points, &turned], 1.0, 1000, landmarks, 5, &none).len(), 400);
             let zeros = Points::new(vec![0.0, -0.0, 0.0, 1.0], 1).unwrap();
-            assert_eq!(choose(&[&zeros], 1.0, 1000, landmarks, 5).len(), 2);
+            assert_eq!(choose(&[&zeros], 1.0, 1000, landmarks, 5, &none).len(), 2);
         }
     }
 }

@@ -81,6 +81,7 @@ mod anneal;
 mod auto;
 mod barycenter;
 pub mod bench;
+mod cancel;
 mod certificate;
 mod compare;
 mod descent;
@@ -110,6 +111,7 @@ mod two_sample;
 mod unbalanced;
 
 pub use barycenter::{Barycenter, Barycenters, barycenter};
+pub use cancel::Cancel;
 pub use compare::{
     Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
     mean_squared_distances,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::anneal;
+use crate::cancel::Cancel;
 use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix};
@@ -222,6 +223,7 @@ pub struct Options<'a> {
     pub(crate) max_iterations: usize,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) max_memory: Option<u64>,
+    pub(crate) cancel: Cancel,
 }
 
 impl<'a> Options<'a> {
@@ -246,6 +248,7 @@ impl<'a> Options<'a> {
                 max_iterations: 10_000,
                 time_limit: None,
                 max_memory: None,
+                cancel: Cancel::default(),
             },
         }
     }
@@ -266,6 +269,7 @@ impl<'a> Options<'a> {
             polish: false,
             // One is for the last stage.
             max_iterations: self.max_iterations - 1,
+            cancel: self.cancel.clone(),
             ..*self
         }
     }
@@ -453,6 +457,13 @@ impl<'a> OptionsBuilder<'a> {
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options.time_limit = Some(limit);
+        self
+    }
+
+    /// A token that ends whatever is computed with these options: see [`Cancel`]. Default: one that nobody has.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Cancel) -> Self {
+        self.options.cancel = cancel;
         self
     }
 

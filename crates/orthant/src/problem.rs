@@ -504,16 +504,17 @@ impl<'p> Problem<'p> {
 
     /// Features of some points of a cloud.
     fn features(&self, term: Term, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
+        let cancel = &self.options.cancel;
         match &self.ground {
             Ground::Maps { maps, .. } => {
                 let map = &*maps[cloud as usize];
-                Box::new(Mapped::new(map, self.points(cloud, part)))
+                Box::new(cancel.guard(Mapped::new(map, self.points(cloud, part))))
             }
             Ground::Explicit(xi, zeta) => {
                 let matrix = if cloud == Cloud::X { *xi } else { *zeta };
                 match self.measure(cloud).indices(part == Part::Support) {
-                    None => Box::new(matrix),
-                    Some(indices) => Box::new(matrix.select(indices)),
+                    None => Box::new(cancel.guard(matrix)),
+                    Some(indices) => Box::new(cancel.guard(matrix.select(indices))),
                 }
             }
             Ground::Euclidean { .. } => {
@@ -521,7 +522,7 @@ impl<'p> Problem<'p> {
                 let Placement::Map(map) = &stage.features else {
                     unreachable!("an exact cost has no features, a lattice does not store them")
                 };
-                Box::new(Mapped::new(&**map, stage.points(cloud, part).borrowed()))
+                Box::new(cancel.guard(Mapped::new(&**map, stage.points(cloud, part).borrowed())))
             }
             Ground::Matrix(_) => unreachable!("a cost matrix has no features"),
         }
@@ -535,6 +536,7 @@ impl<'p> Problem<'p> {
         part: Part,
         columns: Cloud,
     ) -> Box<dyn LogRows + '_> {
+        let cancel = &self.options.cancel;
         match &self.ground {
             Ground::Euclidean { stages, .. } => {
                 let stage = stages[term as usize].as_ref().expect("a term that is solved");
@@ -543,12 +545,8 @@ impl<'p> Problem<'p> {
                         (stage.points(rows, part), stage.points(columns, Part::Support));
                     let frame = Frame::unit(rows.dim());
                     let epsilon = stage.gauge.epsilon();
-                    return Box::new(SquaredEuclidean::new(
-                        &frame,
-                        epsilon,
-                        rows.borrowed(),
-                        columns,
-                    ));
+                    let entries = SquaredEuclidean::new(&frame, epsilon, rows.borrowed(), columns);
+                    return Box::new(cancel.guard(entries));
                 }
             }
             Ground::Matrix(cost) => {
@@ -562,7 +560,8 @@ impl<'p> Problem<'p> {
                 let transposed = rows == Cloud::Y;
                 let (rows, columns) = (of(rows, part), of(columns, Part::Support));
                 let epsilon = self.options.epsilon;
-                return Box::new(CostRows::new(cost, rows, columns, transposed, epsilon));
+                let entries = CostRows::new(cost, rows, columns, transposed, epsilon);
+                return Box::new(cancel.guard(entries));
             }
             _ => {}
         }
@@ -1011,6 +1010,7 @@ impl<'p> Problem<'p> {
             epsilon,
             rows: &outcome.x.sums,
             seed: self.options.seed,
+            cancel: &self.options.cancel,
         };
         Ok(claim.bounds(columns))
     }
@@ -1064,6 +1064,7 @@ impl<'p> Problem<'p> {
                 let [low, high] = stage.midpoints(task.x, task.y);
                 let most = most_nodes(a.len() + b.len());
                 Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, most)
+                    .map(|lattice| lattice.guarded(&self.options.cancel))
             };
             let Some(finer) = finer else {
                 solved.outcome.iterations = iterations;
@@ -1754,7 +1755,7 @@ fn furnish<'p>(
             if terms == Terms::Cross && !matches!(options.method, Method::Auto) {
                 // A common factor cancels in a divergence, but not in a term alone. (Certificates find a better one.)
                 let weights = [mu, nu].map(|m| m.support().weights);
-                let log = stage.mean_log_ratio(&map, weights, options.seed);
+                let log = stage.mean_log_ratio(&map, weights, options.seed, &options.cancel);
                 if log.is_finite() {
                     map.scale(-0.5 * log);
                 }
@@ -1786,7 +1787,8 @@ fn furnish<'p>(
                 let [x, y] = clouds(term);
                 let measures = [x, y].map(|c| if c == Cloud::X { mu } else { nu });
                 let lattice =
-                    lattice(&auto::TermStage { stage, clouds: [x, y], measures }, options)?;
+                    lattice(&auto::TermStage { stage, clouds: [x, y], measures }, options)?
+                        .guarded(&options.cancel);
                 stage.features = if stored || storage != Storage::Separable {
                     let numbers = lattice.rank() as f64
                         * (measures[0].support().len() + measures[1].support().len()) as f64;
@@ -1804,8 +1806,11 @@ fn furnish<'p>(
             let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
             let epsilon = stage.gauge.epsilon();
             let clouds = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
-            let chosen = landmarks::choose(&clouds, epsilon, count, landmarks, options.seed);
-            let factors = Arc::new(Factors::new(Basis::nystrom(chosen, epsilon), clouds));
+            let cancel = &options.cancel;
+            let chosen =
+                landmarks::choose(&clouds, epsilon, count, landmarks, options.seed, cancel);
+            let basis = Basis::nystrom(chosen, epsilon, cancel);
+            let factors = Arc::new(Factors::new(basis, clouds));
             for stage in stages.iter_mut().flatten() {
                 stage.features = Placement::Nystrom(factors.clone());
             }

@@ -328,10 +328,11 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// With the observer that there is, or none.
     pub(crate) fn watched<R>(&mut self, work: impl FnOnce(&mut dyn Observer) -> R) -> R {
-        match &mut self.observer {
-            Some(observer) => work(&mut **observer),
-            None => work(&mut |_: &mut Progress<'_>| Next::Continue),
-        }
+        let (cancel, observer) = (&self.options.cancel, &mut self.observer);
+        work(&mut |progress: &mut Progress<'_>| {
+            cancel.check();
+            observer.as_mut().map_or(Next::Continue, |observer| observer.observe(progress))
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
+use crate::cancel::Cancel;
 use crate::design::{self, Clusters, Draw, Lattice};
 use crate::error::{Cloud, Result};
 use crate::features::{FeatureMap, Gaussian, Mapped, lattice_map};
@@ -240,10 +241,16 @@ impl Stage {
     /// Mean of `log(k_theta / k)` over pairs about as a plan has them, for features of this stage.
     ///
     /// To first order a value is wrong by epsilon times this mean, so features are divided by it.
-    pub(crate) fn mean_log_ratio(&self, map: &Gaussian, weights: [&[f64]; 2], seed: u64) -> f64 {
+    pub(crate) fn mean_log_ratio(
+        &self,
+        map: &Gaussian,
+        weights: [&[f64]; 2],
+        seed: u64,
+        cancel: &Cancel,
+    ) -> f64 {
         let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
         let pairs = self.likely_pairs([Cloud::X, Cloud::Y], weights, ROWS, seed);
-        let [of_x, of_y] = [x, y].map(|points| Mapped::new(map, points.borrowed()));
+        let [of_x, of_y] = [x, y].map(|points| cancel.guard(Mapped::new(map, points.borrowed())));
         let mut logs = log_kernel([&of_x, &of_y], &pairs);
         for (log, [i, j]) in logs.iter_mut().zip(&pairs) {
             *log += square(x, *i, y, *j) / self.gauge.epsilon();

@@ -187,8 +187,10 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         let single = single_options(&common);
         let own_single = whole.between(&pool.measure, &pool.measure, &single, Terms::All)?;
         // Nothing is done yet, but somebody may want to stop.
-        let mut none_yet =
-            |_: &mut Progress<'_>| observer.as_mut().map_or(Next::Continue, |o| o(0, permutations));
+        let mut none_yet = |_: &mut Progress<'_>| {
+            options.cancel.check();
+            observer.as_mut().map_or(Next::Continue, |o| o(0, permutations))
+        };
         let (solution, _) = own_single.solve(Term::SelfX, Start::Flat, &mut none_yet)?;
         // Then there is still the divergence of the clouds, but no more time for it than was spent.
         let stopped = solution.stop == Stop::Requested;
@@ -746,6 +748,7 @@ fn iterate(table: &Table, parts: &mut [Part], options: &Options<'_>) {
         for (b, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_done()) {
             part.load(&mut u[3 * b..], wide);
         }
+        options.cancel.check();
         table.apply(&u, wide, &mut middle, &mut out);
         for (b, part) in parts.iter_mut().enumerate().filter(|(_, part)| !part.is_done()) {
             part.advance_own(&out[3 * b..], wide);

@@ -414,7 +414,7 @@ fn epsilons_say_what_is_wrong() {
         );
     }
     let mu = line(&[-1.0, 1.0]);
-    let message = "epsilon = 1e-12 is too small for clouds of radius 1e0: double precision cannot \
+    let message = "epsilon = 1e-12 is too small for clouds of radius 1.0e0: double precision cannot \
                    resolve exponents of 1.0e12; use epsilon of at least 1.0e-9";
     for method in
         [Method::Auto, Method::dense(), Method::online(), Method::paper(), Method::nystrom()]

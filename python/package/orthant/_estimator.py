@@ -28,6 +28,8 @@ class OptimalTransportMap:
         What goes where.
     n_features_in_ : int
         Number of coordinates.
+    feature_names_in_ : array of str
+        Names of the columns of X, if it is a table that has some.
 
     Examples
     --------
@@ -61,8 +63,10 @@ class OptimalTransportMap:
     _names = ("epsilon", "method", "accuracy", "rank", "tolerance", "seed", "reach")
     plan_: Plan
     n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
     # What the plan was made of.
     _fit: dict[str, Any]
+    _names_out: Optional[npt.NDArray[np.object_]]
 
     def fit(
         self,
@@ -82,7 +86,21 @@ class OptimalTransportMap:
         self.plan_ = plan(**arrays, epsilon=self.epsilon, **settings)
         self._fit = {**arrays, **settings, "epsilon": self.plan_.solution.epsilon}
         self.n_features_in_ = int(arrays["x"].shape[1])
+        names = [_names(X), _names(Y)]
+        if names[0] is not None:
+            self.feature_names_in_ = names[0]
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._names_out = names[1] if names[1] is not None else names[0]
         return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Names of the coordinates that points move in: those of Y, or else of X, or else x0, x1, ..."""
+        self._fitted()
+        if self._names_out is not None:
+            return self._names_out
+        given = [f"x{k}" for k in range(self.n_features_in_)] if input_features is None else list(input_features)
+        return np.asarray(given, dtype=object)
 
     def __getstate__(self) -> dict[str, Any]:
         """Plans do not go through pickle, but their solutions and the clouds do."""
@@ -98,7 +116,11 @@ class OptimalTransportMap:
 
     def transform(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Where points go, those of the first cloud or any other."""
-        return self._fitted().barycentric(X)
+        plan, names = self._fitted(), _names(X)
+        known = getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and list(names) != list(known):
+            raise ValueError(f"X has the columns {list(names)}, and fit had {list(known)}: the same in the same order are needed")
+        return plan.barycentric(X)
 
     def inverse_transform(self, Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Where points of the second cloud come from."""
@@ -148,6 +170,16 @@ class OptimalTransportMap:
             if value is not getattr(default, name) and value != getattr(default, name)
         ]
         return f"OptimalTransportMap({', '.join(shown)})"
+
+
+def _names(table: Any) -> Optional[npt.NDArray[np.object_]]:
+    """The names of the columns of a table, if they are all text, as scikit-learn has it."""
+    # Arrow has the columns themselves as `columns`.
+    columns = table.column_names if hasattr(table, "column_names") else getattr(table, "columns", None)
+    if columns is None:
+        return None
+    names = list(columns)
+    return np.asarray(names, dtype=object) if names and all(isinstance(n, str) for n in names) else None
 
 
 def _not_fitted(message: str) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,34 @@ def to_array(name: str, table: Any) -> Any:
             f"{name} is a tensor that wants a gradient, which would be lost here: use orthant.torch, or "
             f"{name}.detach()"
         )
+    if isinstance(table, (str, os.PathLike)):
+        return _of_file(name, table)
+    if hasattr(table, "toarray"):
+        raise TypeError(f"{name} is sparse, and sparse input is not supported: {name}.toarray() has all its entries")
     try:
         array = np.asarray(table)
     except Exception as error:
         raise TypeError(f"{name} cannot be made an array: {error}") from error
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} has masked entries: leave such rows out, or fill them")
+    if array.dtype == object and array.ndim == 0:
+        what = "None" if table is None else f"a {type(table).__name__}"
+        raise TypeError(f"{name} is {what}, and an array is needed, a row a point: np.array(list(...)) makes one")
     return array
+
+
+def _of_file(name: str, file: Any) -> Any:
+    """The numbers of a file: Parquet, which needs pyarrow, or NumPy."""
+    kind = os.path.splitext(os.fspath(file))[1]
+    if kind == ".npy":
+        return np.load(file, allow_pickle=False)
+    if kind != ".parquet":
+        raise TypeError(f"{name} is text: a file must end in .parquet or .npy, others are for pandas to read; got {file!r}")
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise TypeError(f"{name} is a Parquet file, and pyarrow, which would read it, is not installed") from error
+    return _of_arrow(name, pq.read_table(file))
 
 
 def _refuse(name: str, columns: list[str], kinds: list[str]) -> None:
@@ -76,6 +98,10 @@ def _of_arrow(name: str, table: Any) -> Any:
         t = pa.types
         return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind))
 
+    # Files and data sets of Parquet.
+    for read in ("read", "to_table"):
+        if not isinstance(table, (pa.Table, pa.RecordBatch)) and hasattr(table, read):
+            table = getattr(table, read)()
     if isinstance(table, (pa.Table, pa.RecordBatch)):
         bad = [f for f in table.schema if not is_number(f.type)]
         _refuse(name, [f.name for f in bad], [str(f.type) for f in bad])

@@ -14,13 +14,14 @@
 //! so the relative error is below [`poisson_error`] everywhere. Cutting the lattice to a box loses, for
 //! a pair of midpoint `m`, the mass of `N(m, eps/8 I)` outside the box.
 
+use crate::cancel::Cancel;
 use crate::simd::Float;
 
 /// Dimensions for which there are lattices.
 pub const MOST_AXES: usize = 4;
 
 /// A box of lattice nodes: anchors whose features have a kernel within [`Lattice::ratio`] of the Gaussian.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Lattice {
     epsilon: f64,
     spacing: f64,
@@ -30,6 +31,21 @@ pub struct Lattice {
     kept: Option<Vec<bool>>,
     rank: usize,
     ratio: f64,
+    /// Ends whatever is done with it.
+    cancel: Cancel,
+}
+
+impl PartialEq for Lattice {
+    fn eq(&self, other: &Self) -> bool {
+        let Lattice { epsilon, spacing, origin, counts, kept, rank, ratio, cancel: _ } = self;
+        *epsilon == other.epsilon
+            && *spacing == other.spacing
+            && *origin == other.origin
+            && *counts == other.counts
+            && *kept == other.kept
+            && *rank == other.rank
+            && *ratio == other.ratio
+    }
 }
 
 /// `(1 + 2 sum_{l >= 1} exp(-pi^2 l^2 / (4 t^2)))^d - 1` with `t = h / sqrt(eps)`: the largest relative
@@ -120,7 +136,19 @@ impl Lattice {
         }
         let rank = counts.iter().product();
         let ratio = poisson_error(spacing, dim) + sides * tail(margin / epsilon.sqrt(), spacing);
-        Some(Lattice { epsilon, spacing: h, origin, counts, kept: None, rank, ratio })
+        let cancel = Cancel::default();
+        Some(Lattice { epsilon, spacing: h, origin, counts, kept: None, rank, ratio, cancel })
+    }
+
+    /// The same lattice, but this ends whatever is done with it.
+    pub(crate) fn guarded(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
+    /// Unwinds if that is wanted: see [`Cancel`].
+    pub(crate) fn check_cancelled(&self) {
+        self.cancel.check();
     }
 
     /// The same lattice with these nodes only.

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result, Shape};
-use crate::kernel::LogRows;
+use crate::kernel::{LEAST, LogRows, MOST};
 use crate::measure::Values;
 use crate::simd::{Float, ln_row};
 
@@ -15,6 +15,8 @@ pub struct FeatureMatrix<'a> {
     values: Values<'a>,
     rows: usize,
     rank: usize,
+    /// See [`LogRows::is_plain`].
+    is_plain: bool,
 }
 
 impl<'a> FeatureMatrix<'a> {
@@ -34,15 +36,17 @@ impl<'a> FeatureMatrix<'a> {
                 got: Shape { rows: 1, columns: values.len() },
             });
         }
-        let bad = match &values {
-            Values::F32(values) => first_not_positive(values),
-            Values::F64(values) => first_not_positive(values),
+        let outside = |low: f64, high: f64| match &values {
+            Values::F32(values) => first_outside(values, low, high),
+            Values::F64(values) => first_outside(values, low, high),
         };
-        if let Some(i) = bad {
+        let is_plain = outside(LEAST, MOST).is_none();
+        // The smallest positive number, and the largest.
+        if let (false, Some(i)) = (is_plain, outside(f64::from_bits(1), f64::MAX)) {
             let (row, column) = (i / rank + 1, i % rank + 1);
             return Err(Error::Feature { row, column, value: values.get(i) });
         }
-        Ok(FeatureMatrix { values, rows, rank })
+        Ok(FeatureMatrix { values, rows, rank, is_plain })
     }
 
     /// The rows of one matrix and then those of another, of the same rank.
@@ -76,18 +80,28 @@ impl<'a> FeatureMatrix<'a> {
             Values::F64(values) => ln_row(&values[range], row),
         }
     }
+
+    fn copy_row(&self, i: usize, row: &mut [f64]) {
+        let (range, row) = (i * self.rank..(i + 1) * self.rank, &mut row[..self.rank]);
+        match &self.values {
+            Values::F32(values) => {
+                row.iter_mut().zip(&values[range]).for_each(|(out, x)| *out = f64::from(*x));
+            }
+            Values::F64(values) => row.copy_from_slice(&values[range]),
+        }
+    }
 }
 
-/// Where the first number is that is not positive and finite.
-fn first_not_positive<T: Float>(values: &[T]) -> Option<usize> {
+/// Where the first number is that is not between two others.
+fn first_outside<T: Float>(values: &[T], low: f64, high: f64) -> Option<usize> {
     const PART: usize = 1 << 14;
-    let positive = |x: &T| x.to_f64() > 0.0 && x.to_f64() < f64::INFINITY;
+    let inside = |x: &T| x.to_f64() >= low && x.to_f64() <= high;
     values.par_chunks(PART).enumerate().find_map_first(|(part, values)| {
         // Without an end in sight, so that the loop is one of vectors.
-        if values.iter().fold(true, |all, x| all & positive(x)) {
+        if values.iter().fold(true, |all, x| all & inside(x)) {
             return None;
         }
-        values.iter().position(|x| !positive(x)).map(|i| part * PART + i)
+        values.iter().position(|x| !inside(x)).map(|i| part * PART + i)
     })
 }
 
@@ -112,6 +126,16 @@ impl LogRows for Selected<'_> {
             self.matrix.fill_row(i, row);
         }
     }
+
+    fn is_plain(&self) -> bool {
+        self.matrix.is_plain
+    }
+
+    fn fill_plain(&self, first: usize, stride: usize, out: &mut [f64]) {
+        for (&i, row) in self.indices[first..].iter().zip(out.chunks_exact_mut(stride)) {
+            self.matrix.copy_row(i, row);
+        }
+    }
 }
 
 impl LogRows for FeatureMatrix<'_> {
@@ -126,6 +150,16 @@ impl LogRows for FeatureMatrix<'_> {
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], _: &mut [f64]) {
         for (i, row) in out.chunks_exact_mut(stride).enumerate() {
             self.fill_row(first + i, row);
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    fn fill_plain(&self, first: usize, stride: usize, out: &mut [f64]) {
+        for (i, row) in out.chunks_exact_mut(stride).enumerate() {
+            self.copy_row(first + i, row);
         }
     }
 }

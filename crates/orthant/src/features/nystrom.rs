@@ -15,6 +15,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use super::SquaredEuclidean;
+use crate::cancel::Cancel;
 use crate::frame::Frame;
 use crate::kernel::LogRows;
 use crate::linalg;
@@ -29,6 +30,7 @@ pub(crate) struct Basis {
     /// `R^T`, row-major: a row a feature.
     roots: Vec<f64>,
     rank: usize,
+    cancel: Cancel,
 }
 
 /// The eigenvalues of a kernel of landmarks (ascending), and its eigenvectors as rows.
@@ -39,6 +41,7 @@ pub(crate) struct Spectrum {
     weights: Vec<f64>,
     values: Vec<f64>,
     vectors: Vec<f64>,
+    cancel: Cancel,
 }
 
 /// Points whose features are computed together.
@@ -46,7 +49,12 @@ const BLOCK: usize = 128;
 
 impl Spectrum {
     /// Of the matrix `w_i k(s_i, s_j) w_j`; epsilon in the units of the points.
-    pub(crate) fn new(landmarks: Points<'static>, epsilon: f64, weights: Vec<f64>) -> Self {
+    pub(crate) fn new(
+        landmarks: Points<'static>,
+        epsilon: f64,
+        weights: Vec<f64>,
+        cancel: &Cancel,
+    ) -> Self {
         let len = landmarks.len();
         let stride = simd::padded(len);
         let rows = kernel_rows(&landmarks, &landmarks, epsilon);
@@ -60,8 +68,9 @@ impl Spectrum {
                 }
             },
         );
+        cancel.check();
         let (values, vectors) = linalg::eigen(&matrix, len);
-        Spectrum { landmarks, epsilon, weights, values, vectors }
+        Spectrum { landmarks, epsilon, weights, values, vectors, cancel: cancel.clone() }
     }
 
     /// Ascending.
@@ -71,7 +80,7 @@ impl Spectrum {
 
     /// The features with `R = W V f(D)`, where `f` is not zero.
     pub(crate) fn basis(self, f: impl Fn(f64) -> f64) -> Basis {
-        let Spectrum { landmarks, epsilon, weights, values, vectors } = self;
+        let Spectrum { landmarks, epsilon, weights, values, vectors, cancel } = self;
         let mut roots = Vec::new();
         for (value, vector) in values.iter().zip(vectors.chunks_exact(values.len())) {
             let factor = f(*value);
@@ -80,7 +89,7 @@ impl Spectrum {
             }
         }
         let rank = roots.len() / values.len();
-        Basis { landmarks, epsilon, roots, rank }
+        Basis { landmarks, epsilon, roots, rank, cancel }
     }
 }
 
@@ -89,9 +98,9 @@ impl Basis {
     ///
     /// Eigenvalues of `K(S, S)` up to the rounding of the largest, `len 2^-52` of it, say nothing
     /// about the kernel; their directions are left out.
-    pub(crate) fn nystrom(landmarks: Points<'static>, epsilon: f64) -> Self {
+    pub(crate) fn nystrom(landmarks: Points<'static>, epsilon: f64, cancel: &Cancel) -> Self {
         let len = landmarks.len();
-        let spectrum = Spectrum::new(landmarks, epsilon, vec![1.0; len]);
+        let spectrum = Spectrum::new(landmarks, epsilon, vec![1.0; len], cancel);
         let largest = spectrum.values().last().copied().unwrap_or_default();
         let least = len as f64 * f64::EPSILON * largest;
         spectrum.basis(|value| if value > least { 1.0 / value.sqrt() } else { 0.0 })
@@ -152,6 +161,7 @@ impl Basis {
         out: &mut [f64],
         stride: usize,
     ) {
+        self.cancel.check();
         let rows = out.len() / stride;
         let (len, width) = (self.landmarks(), scratch.len() / BLOCK);
         let scratch = &mut scratch[..rows * width];
@@ -237,7 +247,7 @@ mod tests {
         {
             let (x, y) = (points(n, dim, 0.3), points(m, dim, 2.9));
             let s = points(landmarks, dim, 7.7);
-            let basis = Basis::nystrom(s.clone(), epsilon);
+            let basis = Basis::nystrom(s.clone(), epsilon, &Cancel::default());
             assert_eq!(basis.rank, landmarks);
             let (phi, psi) = (basis.features(&x), basis.features(&y));
             let stride = basis.stride();
@@ -266,7 +276,7 @@ mod tests {
         let s = points(30, 2, 0.0);
         let twice = s.select(&(0..60).map(|i| i % 30).collect::<Vec<_>>());
         for epsilon in [0.05, 1.0, 100.0] {
-            let basis = Basis::nystrom(twice.clone(), epsilon);
+            let basis = Basis::nystrom(twice.clone(), epsilon, &Cancel::default());
             assert!(basis.rank <= 30, "{}", basis.rank);
             let (phi, stride) = (basis.features(&s), basis.stride());
             let exact = kernel_matrix(&s, &s, epsilon);

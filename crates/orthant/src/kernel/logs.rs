@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::target::{Step, Tally};
-use super::{Local, LogRows, Partition, Reduce};
+use super::{LEAST, Local, LogRows, Partition, Reduce};
 use crate::mixture::{Open, ROUNDS, Waiting};
 use crate::simd::{self, ColumnSums, Float};
 
@@ -129,6 +129,27 @@ impl LogPass {
     ) {
         let (stride, chunk) = (self.stride, self.partition.chunk());
         let shares = (features.par_chunks_mut(chunk * stride), scale.par_chunks_mut(chunk));
+        let rank = source.rank();
+        if let Some(top) = plain_top(source, &z[..rank]) {
+            let mut w = std::mem::take(&mut self.total);
+            w.iter_mut().zip(z).for_each(|(w, z)| *w = (z - top).exp());
+            self.run(
+                &Plain(source),
+                shares.into_par_iter(),
+                |(features, scale), rows, values, _| {
+                    let features = &mut features[rows.start * stride..rows.end * stride];
+                    for ((out, s), row) in features
+                        .chunks_exact_mut(stride)
+                        .zip(&mut scale[rows])
+                        .zip(values.chunks_exact_mut(stride))
+                    {
+                        *s = top + simd::scale_row(&mut row[..rank], &w, &mut out[..rank]).ln();
+                    }
+                },
+            );
+            self.total = w;
+            return;
+        }
         self.run(source, shares.into_par_iter(), |(features, scale), rows, logs, _| {
             let features = &mut features[rows.start * stride..rows.end * stride];
             for ((out, s), row) in features
@@ -145,6 +166,20 @@ impl LogPass {
     /// `out_k = log sum_i exp(L_ik + f_i)`.
     pub(crate) fn column_sums(&mut self, source: &dyn LogRows, f: &[f64], out: &mut [f64]) {
         let shares = f.par_chunks(self.partition.chunk());
+        if let Some(top) = plain_top(source, f) {
+            let (stride, rank) = (self.stride, source.rank());
+            self.run(&Plain(source), shares, |f, rows, values, chunk| {
+                for (row, f) in values.chunks_exact(stride).zip(&f[rows]) {
+                    simd::accumulate(&row[..rank], (f - top).exp(), chunk.sums);
+                }
+            });
+            self.top.fill(top);
+            Local.sum(&self.sums, &mut self.total);
+            for (out, sum) in out.iter_mut().zip(&self.total) {
+                *out = top + sum.ln();
+            }
+            return;
+        }
         self.run(source, shares, |f, rows, logs, chunk| {
             ColumnSums { most: chunk.most, sum: chunk.sums }.add(logs, &f[rows]);
         });
@@ -164,8 +199,8 @@ impl LogPass {
         }
     }
 
-    /// After [`LogPass::column_sums`]: for each chunk, its part of every column, relative to the largest entry of the
-    /// column; and the length of a row of them.
+    /// After [`LogPass::column_sums`]: for each chunk, its part of every column, all of a column relative to one number;
+    /// and the length of a row of them.
     pub(crate) fn chunk_sums(&self) -> (&[f64], usize) {
         (&self.sums, self.stride)
     }
@@ -496,6 +531,42 @@ impl LogPass {
         Local.sum(&self.errors, &mut error);
         error[0]
     }
+}
+
+/// Rows as they are, in place of their logarithms.
+struct Plain<'a>(&'a dyn LogRows);
+
+impl LogRows for Plain<'_> {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn scratch(&self) -> usize {
+        self.0.scratch()
+    }
+
+    fn group(&self) -> usize {
+        self.0.group()
+    }
+
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], _: &mut [f64]) {
+        self.0.fill_plain(first, stride, out);
+    }
+}
+
+/// The largest of some logarithms, if products of the numbers of the source with exponentials relative to it lose
+/// nothing.
+fn plain_top(source: &dyn LogRows, logs: &[f64]) -> Option<f64> {
+    if !source.is_plain() {
+        return None;
+    }
+    let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let least = logs.iter().copied().fold(f64::INFINITY, f64::min);
+    (top - least <= -LEAST.ln()).then_some(top)
 }
 
 /// The largest first; of equal ones the first.

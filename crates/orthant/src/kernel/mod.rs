@@ -65,7 +65,20 @@ pub(crate) trait LogRows: Send + Sync {
 
     /// Writes the rows `first, first + 1, ...` to the rows of `out`, which are `stride` apart.
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]);
+
+    /// Whether the numbers themselves are there, between [`LEAST`] and [`MOST`]: whoever wants them, times something
+    /// moderate, need not take logarithms first.
+    fn is_plain(&self) -> bool {
+        false
+    }
+
+    /// [`LogRows::fill`] with the numbers themselves, if they are there.
+    fn fill_plain(&self, _first: usize, _stride: usize, _out: &mut [f64]) {}
 }
+
+/// See [`LogRows::is_plain`]: products of three such numbers stay far from the ends of the range.
+pub(crate) const LEAST: f64 = 1e-100;
+pub(crate) const MOST: f64 = 1e100;
 
 impl<R: LogRows + ?Sized> LogRows for &R {
     fn rows(&self) -> usize {
@@ -86,6 +99,14 @@ impl<R: LogRows + ?Sized> LogRows for &R {
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
         (**self).fill(first, stride, out, scratch);
+    }
+
+    fn is_plain(&self) -> bool {
+        (**self).is_plain()
+    }
+
+    fn fill_plain(&self, first: usize, stride: usize, out: &mut [f64]) {
+        (**self).fill_plain(first, stride, out);
     }
 }
 

@@ -434,6 +434,7 @@ impl<T: Float> Work<T> {
         from: usize,
         len: usize,
     ) -> usize {
+        geometry.lattice.check_cancelled();
         let points = simd::padded(len);
         let in_cell = offsets.len() / geometry.dim;
         let step = 2.0 * geometry.square * geometry.lattice.spacing();
@@ -758,6 +759,7 @@ impl<T: Float> Work<T> {
         sums: &mut [f64],
         tops: &mut [f64],
     ) {
+        geometry.lattice.check_cancelled();
         let top = self.tile_exponents(geometry, cell, tile, offsets, f);
         self.clear(tile);
         for from in (0..cell.len).step_by(block::<T>()) {
@@ -1068,6 +1070,7 @@ impl<'a, T: Float> Separable<'a, T> {
             .map(|chunk| {
                 let mut alive = true;
                 for spot in &mut chunk.spots {
+                    geometry.lattice.check_cancelled();
                     let range = spot.cell.first..spot.cell.first + spot.cell.len;
                     let aim = Aim { geometry, z, best, half, cutoff };
                     let Some(window) = aim.window(&spot.cell, &mut chunk.exact) else {
@@ -1325,6 +1328,7 @@ impl<'a, T: Float> Separable<'a, T> {
         // What windows have sent is a part of the message.
         let sent = self.sent.then_some((&self.mass[..], &self.z[..]));
         tiles.par_iter().zip(&mut self.least).for_each(|(tile, least)| {
+            geometry.lattice.check_cancelled();
             let spots = chunks.iter().flat_map(|chunk| &chunk.spots);
             let far = |spot: &Spot| geometry.distances(&spot.cell, half, tile)[1];
             *least = spots

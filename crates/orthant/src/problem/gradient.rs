@@ -15,6 +15,7 @@
 use rayon::prelude::*;
 
 use super::{Ground, Part, Problem, Scaling, clouds, log_pass};
+use crate::cancel::Cancel;
 use crate::design::Lattice;
 use crate::error::{Error, Result};
 use crate::features::{Affine, Derivative, FeatureMap, Mapped, SquaredEuclidean};
@@ -49,12 +50,13 @@ impl Half<'_> {
     }
 
     /// Rows of logarithms; lattices have none.
-    fn rows(&self) -> Option<Box<dyn LogRows + '_>> {
+    fn rows<'r>(&'r self, cancel: &'r Cancel) -> Option<Box<dyn LogRows + 'r>> {
         match self {
             Half::Lattice(_) => None,
             Half::Given(rows) | Half::Costs(rows) => Some(Box::new(&**rows)),
             Half::Map(..) | Half::Exact(..) => {
-                self.map().map(|(map, points)| Box::new(Mapped::new(map, points.borrowed())) as _)
+                let (map, points) = self.map()?;
+                Some(Box::new(cancel.guard(Mapped::new(map, points.borrowed()))))
             }
         }
     }
@@ -159,7 +161,9 @@ impl Problem<'_> {
         if known.is_some() {
             return Ok(message);
         }
-        if let (Half::Map(..) | Half::Given(_), Some(rows)) = (&half, half.rows()) {
+        if let (Half::Map(..) | Half::Given(_), Some(rows)) =
+            (&half, half.rows(&self.options.cancel))
+        {
             message = vec![0.0; simd::padded(rows.rank())];
             log_pass(&*rows).column_sums(&*rows, f, &mut message[..rows.rank()]);
         }
@@ -213,7 +217,7 @@ impl Problem<'_> {
                 *mass = (f + view[dim + 1]).exp();
                 out.iter_mut().zip(view).for_each(|(o, away)| *o = pull * *mass * away);
             }
-        } else if let Some(rows) = half.rows() {
+        } else if let Some(rows) = half.rows(&self.options.cancel) {
             let (derivative, points) = half.derivative()?;
             let partition = Partition::new(rows.rows(), CHUNKS);
             let mut pass = LogPass::new(&*rows, partition);
@@ -295,7 +299,7 @@ impl Problem<'_> {
         if count == 0 {
             return none("the map has no parameters", "use random anchors, or a map of your own");
         }
-        let Some(rows) = half.rows() else { unreachable!("maps have rows") };
+        let Some(rows) = half.rows(&self.options.cancel) else { unreachable!("maps have rows") };
         let f = Self::plan_logs(scaling, slot);
         let partition = Partition::new(rows.rows(), (SUMS / count).clamp(1, CHUNKS));
         let mut pass = LogPass::new(&*rows, partition);
@@ -335,7 +339,7 @@ impl Problem<'_> {
                     // log phi = (d/4) log(1 / eps) - 2 |x - u|^2 / eps + constant
                     kernel += *mass * (2.0 * view[dim] / lattice.epsilon() - 0.25 * dim as f64);
                 }
-            } else if let Some(rows) = half.rows() {
+            } else if let Some(rows) = half.rows(&self.options.cancel) {
                 let partition = Partition::new(rows.rows(), CHUNKS);
                 let mut pass = LogPass::new(&*rows, partition);
                 // Where nothing else depends on epsilon, or not even the features do.
@@ -377,7 +381,8 @@ impl Problem<'_> {
         out: &mut [f64],
     ) -> Result<()> {
         let half = self.half(term, scaling, slot)?;
-        let (Half::Map(..) | Half::Given(_), Some(rows)) = (&half, half.rows()) else {
+        let (Half::Map(..) | Half::Given(_), Some(rows)) = (&half, half.rows(&self.options.cancel))
+        else {
             return Err(NO_FEATURES);
         };
         let partition = Partition::new(rows.rows(), CHUNKS);

@@ -19,6 +19,7 @@
 //! of their kernel. There the exact one takes over, which takes all points of the other cloud.
 
 use super::{Ground, Part, Problem, Scaling, Storage, log_pass};
+use crate::cancel::Guarded;
 use crate::design::Lattice;
 use crate::error::{Cloud, Error, Result};
 use crate::features::{Mapped, SquaredEuclidean};
@@ -255,7 +256,8 @@ impl Problem<'_> {
                 Placement::Map(map) => [&**map; 2],
             },
         };
-        let [rows, others] = [Mapped::new(map[0], points.borrowed()), Mapped::new(map[1], others)];
+        let [rows, others] = [Mapped::new(map[0], points.borrowed()), Mapped::new(map[1], others)]
+            .map(|rows| self.options.cancel.guard(rows));
         let mut view = feature_view(&rows, &others, g, columns);
         view.sums.iter_mut().for_each(|s| *s -= scaling.shift);
         Ok(view)
@@ -295,7 +297,7 @@ impl Problem<'_> {
             },
         };
         let rows = FeatureCost::new(
-            Box::new(Mapped::new(map[0], points.borrowed())),
+            Box::new(self.options.cancel.guard(Mapped::new(map[0], points.borrowed()))),
             Box::new(Mapped::new(map[1], others)),
         );
         Ok(partners(&rows, g, count, None))
@@ -311,7 +313,7 @@ impl Problem<'_> {
         &'a self,
         cloud: Cloud,
         points: &'a Points<'_>,
-    ) -> Result<SquaredEuclidean<'a>> {
+    ) -> Result<Guarded<'a, SquaredEuclidean<'a>>> {
         let others = self.located(cloud.other(), Part::Support);
         let (frame, epsilon) = match &self.ground {
             Ground::Maps { frame: Some(frame), .. } => {
@@ -319,7 +321,8 @@ impl Problem<'_> {
             }
             _ => (Frame::unit(points.dim()), self.euclidean().gauge.epsilon()),
         };
-        Ok(SquaredEuclidean::new(&frame, epsilon, points.borrowed(), &others))
+        let rows = SquaredEuclidean::new(&frame, epsilon, points.borrowed(), &others);
+        Ok(self.options.cancel.guard(rows))
     }
 
     /// Brings new points into the coordinates of the kernel.

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::{Ground, Part, Problem, Scaling, Storage, lattice_sums, log_pass};
+use crate::cancel::Cancel;
 use crate::error::{Cloud, Error, Result};
 use crate::features::Mapped;
 use crate::kernel::{Cells, FeatureCost, LogRows, Separable};
@@ -64,13 +65,14 @@ impl Pairwise<'_> {
     }
 
     /// All entries, row-major.
-    fn dense(self, scaling: &Scaling) -> Vec<f64> {
+    fn dense(self, scaling: &Scaling, cancel: &Cancel) -> Vec<f64> {
         let (columns, level) = (scaling.g.len(), scaling.level);
         let mut out = vec![0.0; scaling.f.len() * columns];
         match self {
             Pairwise::Each(entry) => {
                 out.par_chunks_mut(columns).zip(&scaling.f).enumerate().for_each(
                     |(i, (row, f))| {
+                        cancel.check();
                         for (j, (out, g)) in row.iter_mut().zip(&scaling.g).enumerate() {
                             *out = entry(i, j, f + g + level);
                         }
@@ -130,7 +132,8 @@ impl<'p> Problem<'p> {
                         let lattice = scaling.lattice.as_ref().unwrap_or(first);
                         if let Some(map) = &scaling.listed {
                             let of = |points: &'a Points<'_>| -> Box<dyn LogRows + 'a> {
-                                Box::new(Mapped::new(map, points.borrowed()))
+                                let rows = Mapped::new(map, points.borrowed());
+                                Box::new(self.options.cancel.guard(rows))
                             };
                             return Pairwise::Features([of(x), of(y)]);
                         }
@@ -166,7 +169,7 @@ impl<'p> Problem<'p> {
 
     /// All entries of the plan.
     pub(crate) fn plan_dense(&self, scaling: &Scaling) -> Vec<f64> {
-        self.pairwise(scaling).dense(scaling)
+        self.pairwise(scaling).dense(scaling, &self.options.cancel)
     }
 
     /// The sums of the rows of the plan, or those of its columns.

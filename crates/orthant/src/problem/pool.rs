@@ -7,6 +7,7 @@ use super::{
     Ground, Problem, Scaling, Setting, Start, Storage, Terms, check_maps, check_memory, check_rho,
     clouds, feature_ground,
 };
+use crate::cancel::Cancel;
 use crate::error::{Cloud, Error, Result};
 use crate::features::{FeatureMap, Mapped, stride};
 use crate::frame::Frame;
@@ -193,6 +194,7 @@ pub(crate) struct Shelf<'f, T> {
     places: &'f Places<'f>,
     slots: Vec<Slot<'f, T>>,
     keeps: bool,
+    cancel: &'f Cancel,
 }
 
 struct Slot<'f, T> {
@@ -202,15 +204,21 @@ struct Slot<'f, T> {
 
 impl<'f, T: Float> Shelf<'f, T> {
     /// A shelf that keeps features, or one that evaluates them again for every solve.
-    pub(crate) fn new(pool: &'f Pool, places: &'f Places<'f>, keeps: bool) -> Self {
+    pub(crate) fn new(
+        pool: &'f Pool,
+        places: &'f Places<'f>,
+        keeps: bool,
+        cancel: &'f Cancel,
+    ) -> Self {
         let slots = places.0.iter().map(|_| Slot { side: None, rest: None }).collect();
-        Shelf { map: &*pool.map, places, slots, keeps }
+        Shelf { map: &*pool.map, places, slots, keeps, cancel }
     }
 
     fn take(&mut self, number: usize) -> Result<Stored<'f, T>> {
         let slot = &mut self.slots[number];
         let mut side = slot.side.take().unwrap_or_else(|| {
-            Stored::new(Box::new(Mapped::new(self.map, self.places.0[number].borrowed())))
+            let rows = Mapped::new(self.map, self.places.0[number].borrowed());
+            Stored::new(Box::new(self.cancel.guard(rows)))
         });
         if let Some(rest) = &slot.rest {
             side.return_to(rest)?;

@@ -18,7 +18,7 @@ pub(crate) use aligned::Aligned;
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
 pub(crate) use log::ln_row;
 pub(crate) use separable::{gather, multiply, powers, scatter};
-pub(crate) use sweep::{accumulate, dot, fused_block};
+pub(crate) use sweep::{accumulate, dot, fused_block, scale_row};
 
 use pulp::{Simd, WithSimd};
 

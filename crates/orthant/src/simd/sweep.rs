@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::{Float, dispatch, fused};
+use super::{Float, LANES, dispatch, fused};
 
 /// Rows whose factors are computed together, so that their divisions overlap.
 const GROUP: usize = 4;
@@ -112,6 +112,40 @@ impl<T: Float> WithSimd for Accumulate<'_, T> {
     }
 }
 
+/// `out_k = values_k w_k / s` with `s` the largest product, which is returned; zero below `exp(FLUSH)`. The values are
+/// overwritten.
+pub(crate) fn scale_row<T: Float>(values: &mut [f64], w: &[f64], out: &mut [T]) -> f64 {
+    dispatch(ScaleRow { values, w, out })
+}
+
+struct ScaleRow<'a, T> {
+    values: &'a mut [f64],
+    w: &'a [f64],
+    out: &'a mut [T],
+}
+
+impl<T: Float> WithSimd for ScaleRow<'_, T> {
+    type Output = f64;
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let ScaleRow { values, w, out } = self;
+        let mut most = [0.0; 2 * LANES];
+        for (values, w) in values.chunks_mut(most.len()).zip(w.chunks(most.len())) {
+            for ((most, value), w) in most.iter_mut().zip(values).zip(w) {
+                *value *= w;
+                *most = if *value > *most { *value } else { *most };
+            }
+        }
+        let most = most.into_iter().fold(0.0, f64::max);
+        let (factor, least) = (1.0 / most, T::FLUSH.exp());
+        for (out, value) in out.iter_mut().zip(values) {
+            let scaled = *value * factor;
+            *out = T::from_f64(if scaled < least { 0.0 } else { scaled });
+        }
+        most
+    }
+}
+
 /// Independent partial sums of an inner product, so that additions need not wait for each other.
 const PARTS: usize = 4;
 
@@ -203,6 +237,26 @@ mod tests {
                 assert!((fast[k].to_f64() / exact[k] - 1.0).abs() < tolerance);
                 assert!((baseline[k].to_f64() / exact[k] - 1.0).abs() < tolerance);
                 assert!((double[k] / exact[k] - 1.0).abs() < 1e-13);
+            }
+        }
+    }
+
+    #[test]
+    fn a_scaled_row_agrees_with_a_scalar_loop() {
+        for len in [1, 7, 16, 41] {
+            let values: Vec<f64> = (0..len).map(|k| 2.0 + f64::from(k).sin()).collect();
+            let w: Vec<f64> = (0..len).map(|k| (-3.0 * f64::from(k % 30)).exp()).collect();
+            let products: Vec<f64> = values.iter().zip(&w).map(|(v, w)| v * w).collect();
+            let most = products.iter().copied().fold(0.0, f64::max);
+            let mut single = vec![1.0_f32; products.len()];
+            assert_eq!(scale_row(&mut values.clone(), &w, &mut single).to_bits(), most.to_bits());
+            let mut double = vec![1.0_f64; products.len()];
+            run_baseline(ScaleRow { values: &mut values.clone(), w: &w, out: &mut double });
+            for ((p, s), d) in products.iter().zip(&single).zip(&double) {
+                let exact = p / most;
+                assert!((d / exact - 1.0).abs() < 1e-14);
+                let kept = if exact < f32::FLUSH.exp() { 0.0 } else { exact };
+                assert!((f64::from(*s) - kept).abs() <= 1e-7 * kept);
             }
         }
     }

@@ -1,0 +1,153 @@
+//! Ending a computation from outside, wherever it is.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::error::{Error, Result};
+use crate::kernel::LogRows;
+
+/// Ends a computation from another thread, at any time: a handler of Ctrl-C, a button.
+///
+/// An [`Observer`](crate::Observer) ends a solve after an iteration, with what there is. This ends whatever goes on,
+/// storing features, drawing certificates, maps, in a few milliseconds, and leaves nothing. Clones are the same token.
+///
+/// The passes over the points ask for it before every few rows, and unwind from there to [`Cancel::run`]: no number is
+/// computed in another way because somebody may want to end it. Outside of `run`, and in programs whose panics abort,
+/// nothing happens.
+///
+/// ```
+/// use orthant::{Cancel, Error, Measure, Method, Options, Points, rot};
+/// let cancel = Cancel::default();
+/// let options = Options::builder(0.1).method(Method::online()).cancel(cancel.clone()).build()?;
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+/// assert!(cancel.run(|| rot(&mu, &mu, &options))?.is_ok());
+/// // Usually by another thread, while it runs.
+/// cancel.cancel();
+/// assert_eq!(cancel.run(|| rot(&mu, &mu, &options)).unwrap_err(), Error::Cancelled);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    asked: AtomicBool,
+    /// Calls of [`Cancel::run`] that have not returned.
+    runs: AtomicUsize,
+}
+
+/// What unwinds: the token that did it.
+struct Unwound(Cancel);
+
+impl Cancel {
+    /// Ends what [`Cancel::run`] runs, now or later.
+    pub fn cancel(&self) {
+        self.0.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody called [`Cancel::cancel`].
+    pub fn is_cancelled(&self) -> bool {
+        self.0.asked.load(Ordering::Relaxed)
+    }
+
+    /// Takes it back, for the next run.
+    pub fn reset(&self) {
+        self.0.asked.store(false, Ordering::Relaxed);
+    }
+
+    /// Does some work whose options have this token: its result, or [`Error::Cancelled`].
+    pub fn run<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
+        self.0.runs.fetch_add(1, Ordering::Relaxed);
+        // What the work has changed is its own, and is dropped on the way.
+        let done = catch_unwind(AssertUnwindSafe(work));
+        self.0.runs.fetch_sub(1, Ordering::Relaxed);
+        done.map_err(|payload| match payload.downcast_ref() {
+            Some(Unwound(token)) if Arc::ptr_eq(&token.0, &self.0) => Error::Cancelled,
+            _ => resume_unwind(payload),
+        })
+    }
+
+    /// Unwinds if that is wanted.
+    pub(crate) fn check(&self) {
+        let wanted = self.is_cancelled() && self.0.runs.load(Ordering::Relaxed) > 0;
+        if wanted && cfg!(panic = "unwind") {
+            // Not a panic: no hook is called, nothing is printed.
+            resume_unwind(Box::new(Unwound(self.clone())) as Box<dyn Any + Send>);
+        }
+    }
+
+    /// The same rows, which are not to be had any more once that is wanted.
+    pub(crate) fn guard<R: LogRows>(&self, rows: R) -> Guarded<'_, R> {
+        Guarded { rows, cancel: self }
+    }
+}
+
+/// See [`Cancel::guard`].
+#[derive(Debug)]
+pub(crate) struct Guarded<'c, R> {
+    rows: R,
+    cancel: &'c Cancel,
+}
+
+impl<R: LogRows> LogRows for Guarded<'_, R> {
+    fn rows(&self) -> usize {
+        self.rows.rows()
+    }
+
+    fn rank(&self) -> usize {
+        self.rows.rank()
+    }
+
+    fn scratch(&self) -> usize {
+        self.rows.scratch()
+    }
+
+    fn group(&self) -> usize {
+        self.rows.group()
+    }
+
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
+        self.cancel.check();
+        self.rows.fill(first, stride, out, scratch);
+    }
+
+    fn is_plain(&self) -> bool {
+        self.rows.is_plain()
+    }
+
+    fn fill_plain(&self, first: usize, stride: usize, out: &mut [f64]) {
+        self.cancel.check();
+        self.rows.fill_plain(first, stride, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_ended_by_its_own_token_only() {
+        let (one, two) = (Cancel::default(), Cancel::default());
+        two.cancel();
+        assert_eq!(one.run(|| two.run(|| two.check())), Ok(Err(Error::Cancelled)));
+        one.cancel();
+        assert_eq!(one.run(|| two.run(|| one.check())), Err(Error::Cancelled));
+        one.reset();
+        assert_eq!(one.run(|| one.check()), Ok(()));
+    }
+
+    #[test]
+    fn nothing_happens_outside_of_a_run() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        cancel.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "another reason")]
+    fn other_panics_go_on() {
+        let _ = Cancel::default().run(|| panic!("another reason"));
+    }
+}
