@@ -1,7 +1,6 @@
 """How a solve runs: threads, signals, callbacks, bars, forks, warm starts."""
 
 import builtins
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -190,36 +189,37 @@ def test_results_do_not_depend_on_the_number_of_threads(plane):
         assert one.value == three.value == all_.value
 
 
-def _in_child(queue, x, y):
-    queue.put(_values(x, y))
-
-
-def _values(x, y):
-    """By all that is done on threads: solves, and what comes before them."""
-    given = np.exp(0.1 * x), np.exp(0.1 * y)
-    map_ = orthant.FeatureMap.paper(x, y, 0.5, 50)
-    return [
-        orthant.rot(x, y, 0.5).value,
-        orthant.rot(None, None, 0.5, features=given).value,
-        orthant.rot(x, y, 0.5, features=map_).value,
-        orthant.rot(x, y, 0.5, anchors=x[:30]).value,
-        float(map_(x).sum()),
-    ]
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_has_threads_of_its_own(plane):
-    # More than a thread would do alone.
-    plane = [np.tile(cloud, (100, 1)) for cloud in plane]
-    expected = _values(*plane)
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    child = context.Process(target=_in_child, args=(queue, *plane))
-    child.start()
-    assert queue.get(timeout=60) == expected
-    child.join(timeout=60)
-    assert child.exitcode == 0
+def test_a_forked_child_has_threads_of_its_own():
+    """In a process of its own, without other libraries that have threads."""
+    program = """
+        import multiprocessing, numpy as np, orthant
+        rng = np.random.default_rng(0)
+        # More points than a thread would do alone.
+        x, y = rng.normal(size=(40_000, 2)), rng.normal(size=(50_000, 2)) + 1
+
+        def values(queue=None):
+            map_ = orthant.FeatureMap.paper(x, y, 0.5, 50)
+            found = [
+                orthant.rot(x, y, 0.5).value,
+                # What is done on threads before a solve.
+                orthant.rot(None, None, 0.5, features=(np.exp(0.1 * x), np.exp(0.1 * y))).value,
+                orthant.rot(x, y, 0.5, features=map_, max_iterations=5).value,
+                orthant.rot(x, y, 0.5, anchors=x[:30], max_iterations=5).value,
+                float(map_(x).sum()),
+            ]
+            return found if queue is None else queue.put(found)
+
+        expected = values()
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        child = context.Process(target=values, args=(queue,), daemon=True)
+        child.start()
+        assert queue.get(timeout=60) == expected
+        child.join(timeout=60)
+        assert child.exitcode == 0
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=180)
 
 
 def test_threads_of_python_may_solve_at_once(plane):
