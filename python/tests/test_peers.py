@@ -26,8 +26,9 @@ def test_geomloss(clouds):
     apart = orthant.divergence(x, y, epsilon, a, b, **EXACT)
     assert 2 * loss(True) == pytest.approx(apart.value, rel=1e-6)
     assert 2 * loss(False) == pytest.approx(orthant.rot(x, y, epsilon, a, b, **EXACT).value_kl, rel=1e-6)
+    # With relaxed marginals they do not fall any more below a few millionths.
     assert 2 * loss(True, reach=1.5) == pytest.approx(
-        orthant.divergence(x, y, epsilon, a, b, reach=1.5, **EXACT).value, rel=1e-4
+        orthant.divergence(x, y, epsilon, a, b, reach=1.5, **EXACT).value, rel=1e-5
     )
 
 
