@@ -199,7 +199,7 @@ pub(crate) struct Evaluate {
     pub(crate) neighbours: usize,
 
     /// Regularisation; from the data if you do not say
-    #[arg(long, value_name = "EPS")]
+    #[arg(long, value_name = "EPS", allow_negative_numbers = true)]
     pub(crate) eps: Option<f64>,
 
     /// Another number, other samples and other images
@@ -235,7 +235,7 @@ pub(crate) struct Bench {
     pub(crate) latent: usize,
 
     /// Regularisation
-    #[arg(long, value_name = "EPS", default_value_t = 1.0)]
+    #[arg(long, value_name = "EPS", default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) eps: f64,
 
     /// Times are the best of so many

@@ -60,7 +60,8 @@ fn draw(images: &Images, columns: Option<usize>) -> RgbImage {
 
 /// Columns of a square that has place for so many.
 fn square(count: usize) -> usize {
-    (1..).find(|side| side * side >= count).unwrap_or(1)
+    let root = count.isqrt();
+    if root * root == count { root } else { root + 1 }
 }
 
 fn png(canvas: &RgbImage) -> Vec<u8> {

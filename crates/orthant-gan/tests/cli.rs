@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use image::{GrayImage, Luma, Rgb, RgbImage};
+use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -135,7 +135,9 @@ fn packed(content: &[u8]) -> Vec<u8> {
 /// Squares of some size and brightness somewhere, as an IDX file.
 fn idx(count: u32, side: u32, seed: u32) -> Vec<u8> {
     let mut file = vec![0, 0, 8, 3];
-    [count, side, side].iter().for_each(|axis| file.extend(axis.to_be_bytes()));
+    for axis in [count, side, side] {
+        file.extend(axis.to_be_bytes());
+    }
     file.extend((0..count).flat_map(|k| square(side, 31 * seed + k).into_raw()));
     file
 }
@@ -144,14 +146,18 @@ fn square(side: u32, number: u32) -> GrayImage {
     let (left, top, size) = (number % 7, number / 7 % 5, 4 + number % 9);
     GrayImage::from_fn(side, side, |x, y| {
         let inside = (left..left + size).contains(&x) && (top..top + size).contains(&y);
-        Luma([if inside { 120 + (number * 37 % 128) as u8 } else { (number % 20) as u8 }])
+        Luma([low_byte(if inside { 120 + number * 37 % 128 } else { number % 20 })])
     })
+}
+
+fn low_byte(number: u32) -> u8 {
+    number.to_le_bytes()[0]
 }
 
 fn cifar(count: u8) -> Vec<u8> {
     (0..count)
         .flat_map(|k| {
-            let plane = move |c: u8| (0..1024_u32).map(move |i| (i as u8).wrapping_mul(k) ^ c);
+            let plane = move |c: u8| (0..1024).map(move |i| low_byte(i).wrapping_mul(k) ^ c);
             std::iter::once(k % 10).chain(plane(0)).chain(plane(80)).chain(plane(160))
         })
         .collect()
@@ -246,7 +252,9 @@ fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
     let numbers = |name: &str| -> Vec<Value> {
         let log = text(&place.read(name));
         let mut lines: Vec<Value> = log.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-        lines.iter_mut().for_each(|line| drop(line.as_object_mut().unwrap().remove("seconds")));
+        for line in &mut lines {
+            line.as_object_mut().unwrap().remove("seconds").unwrap();
+        }
         lines
     };
     assert_eq!(numbers("whole/log.jsonl"), numbers("parts/log.jsonl"));
@@ -300,8 +308,7 @@ fn colours_folders_and_batches_can_be_learned_from() {
 
     place.write("faces.toml", colour.replace("side = 16", "side = 16\ncrop = 24").as_bytes());
     for k in 0..20_u32 {
-        let image =
-            RgbImage::from_fn(30, 26, |x, y| Rgb([(9 * x) as u8, (9 * y) as u8, (12 * k) as u8]));
+        let image = RgbImage::from_fn(30, 26, |x, y| Rgb([9 * x, 9 * y, 12 * k].map(low_byte)));
         // Also in folders within, and of all kinds of names.
         let name = ["a.png", "b.jpg", "within/c.JPEG", "within/deeper/d.PNG"][k as usize % 4];
         let path = place.path(&format!("faces/{k}-{}", name.replace('/', "_")));
@@ -320,155 +327,115 @@ fn colours_folders_and_batches_can_be_learned_from() {
     place.say("evaluate --run faces-run --data faces --dims 4 --neighbours 1");
 }
 
-#[test]
-fn data_that_cannot_be_learned_from_are_one_line() {
-    let place = Place::new();
-    let png = |image: RgbImage| {
-        let mut bytes = std::io::Cursor::new(Vec::new());
-        image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
-        bytes.into_inner()
-    };
-    let jpeg = |image: RgbImage| {
-        let mut bytes = std::io::Cursor::new(Vec::new());
-        image.write_to(&mut bytes, image::ImageFormat::Jpeg).unwrap();
-        bytes.into_inner()
-    };
-    let noisy =
-        RgbImage::from_fn(40, 40, |x, y| Rgb([(x * y % 251) as u8, (x * 7 + y) as u8, y as u8]));
-    let (sound, photo) = (png(noisy.clone()), jpeg(noisy));
-    let good = idx(60, 20, 1);
-    let mut wrong_label = cifar(5);
-    wrong_label[3073] = 200;
-    let cases: Vec<(&str, Vec<(&str, Vec<u8>)>, &str, &str)> = vec![
-        ("empty", vec![(".hidden", vec![])], "small", "no images here; expected CIFAR-10"),
-        (
-            "zip",
-            vec![("cifar-10-binary.tar.gz", vec![1])],
-            "small",
-            "unpack cifar-10-binary.tar.gz",
-        ),
-        ("python", vec![("data_batch_1", vec![1])], "small", "CIFAR-10 for Python"),
-        (
-            "above",
-            vec![("cifar-10-batches-bin/data_batch_1.bin", cifar(3))],
-            "small",
-            "there are some in above",
-        ),
-        (
-            "cut-idx",
-            vec![("train-images-idx3-ubyte", good[..5000].to_vec())],
-            "small",
-            "truncated: 60 images of 20 x 20 announced, 12 there",
-        ),
-        (
-            "cut-gz",
-            vec![("train-images-idx3-ubyte.gz", packed(&good)[..200].to_vec())],
-            "small",
-            "truncated",
-        ),
-        ("bad-gz", vec![("train-images-idx3-ubyte.gz", good.clone())], "small", "not a gzip file"),
-        (
-            "labels",
-            vec![("train-images-idx3-ubyte", vec![0, 0, 8, 1, 0, 0, 0, 9])],
-            "small",
-            "1 axes and not 3",
-        ),
-        ("void-idx", vec![("train-images-idx3-ubyte", vec![])], "small", "holds no images"),
-        ("none-idx", vec![("train-images-idx3-ubyte", idx(0, 20, 1))], "small", "holds no images"),
-        (
-            "only-test",
-            vec![("t10k-images-idx3-ubyte", good.clone())],
-            "small",
-            "nothing to train with",
-        ),
-        (
-            "twice",
-            vec![
-                ("train-images-idx3-ubyte", good.clone()),
-                ("more-train-images-idx3-ubyte", good.clone()),
-            ],
-            "small",
-            "leave one of them",
-        ),
-        (
-            "mixed",
-            vec![("train-images-idx3-ubyte", good.clone()), ("a.png", sound.clone())],
-            "small",
-            "IDX files (train-images-idx3-ubyte) and image files (a.png) in one folder",
-        ),
-        (
-            "grey",
-            vec![("train-images-idx3-ubyte", good.clone())],
-            "colour",
-            "grey images, but data.channels is 3",
-        ),
-        (
-            "cut-cifar",
-            vec![("data_batch_1.bin", cifar(4)[..9000].to_vec())],
-            "colour",
-            "truncated: 9000 bytes are 2 records",
-        ),
-        (
-            "foreign",
-            vec![("data_batch_1.bin", wrong_label)],
-            "colour",
-            "record 2 has the label 200",
-        ),
-        (
-            "cifar-100",
-            vec![("data_batch_1.bin", [vec![19, 49], vec![0; 3072]].concat())],
-            "colour",
-            "the label 19",
-        ),
-        (
-            "colours",
-            vec![("data_batch_1.bin", cifar(4))],
-            "small",
-            "colour images, but data.channels is 1",
-        ),
-        (
-            "cut-png",
-            vec![("a.png", sound[..sound.len() / 2].to_vec())],
-            "colour",
-            "a.png: not an image that can be read",
-        ),
-        (
-            "cut-jpeg",
-            vec![("a.jpg", photo[..photo.len() / 2].to_vec())],
-            "colour",
-            "a.jpg: the file is truncated",
-        ),
-        (
-            "text",
-            vec![("a.jpg", b"no image at all".to_vec())],
-            "colour",
-            "a.jpg: not an image that can be read",
-        ),
-        (
-            "void-png",
-            vec![("a.png", vec![]), ("b.png", sound.clone())],
-            "colour",
-            "a.png: the file holds no images",
-        ),
-        ("small", vec![("a.png", sound.clone())], "crop", "40 x 40 pixels, but data.crop is 50"),
-        ("one", vec![("a.png", sound.clone())], "colour", "1 image, too few to hold out 0.1"),
-    ];
-    place.write("colour.toml", SMALL.replace("channels = 1", "channels = 3").as_bytes());
-    place.write("crop.toml", SMALL.replace("side = 16", "side = 16\ncrop = 50").as_bytes());
-    for (folder, files, config, expected) in cases {
-        for (name, content) in files {
-            place.write(&format!("{folder}/{name}"), &content);
-        }
-        let refusal =
-            place.refusal(&format!("train --data {folder} --config {config}.toml --out run"));
-        assert!(refusal.contains(expected) && refusal.contains(folder), "{folder}: {refusal}");
+/// Folders that must be refused, each with other files.
+struct Refused {
+    place: Place,
+    folders: usize,
+}
+
+impl Refused {
+    fn new() -> Self {
+        let place = Place::new();
+        place.write("colour.toml", SMALL.replace("channels = 1", "channels = 3").as_bytes());
+        place.write("crop.toml", SMALL.replace("side = 16", "side = 16\ncrop = 50").as_bytes());
+        Refused { place, folders: 0 }
     }
+
+    fn with(&mut self, config: &str, files: &[(&str, &[u8])], expected: &str) {
+        self.folders += 1;
+        let folder = format!("folder-{}", self.folders);
+        for (name, content) in files {
+            self.place.write(&format!("{folder}/{name}"), content);
+        }
+        let train = format!("train --data {folder} --config {config}.toml --out run");
+        let refusal = self.place.refusal(&train);
+        assert!(refusal.contains(expected) && refusal.contains(&folder), "{expected}: {refusal}");
+    }
+}
+
+#[test]
+fn folders_that_are_not_what_they_should_be_are_one_line() {
+    let mut bad = Refused::new();
+    let (grey, colour) = (idx(60, 20, 1), cifar(4));
+    bad.with("small", &[(".hidden", b"")], "no images here; expected CIFAR-10 batches");
+    bad.with("small", &[("cifar-10-binary.tar.gz", b"x")], "unpack cifar-10-binary.tar.gz");
+    bad.with("small", &[("data_batch_1", b"x")], "CIFAR-10 for Python, get the binary version");
+    bad.with("small", &[("within/data_batch_1.bin", &colour)], "there are some in folder-4/within");
+    bad.with("small", &[("t10k-images-idx3-ubyte", &grey)], "nothing to train with; add train-");
+    bad.with("colour", &[("test_batch.bin", &colour)], "nothing to train with; add data_batch_1");
+    let twice = [("train-images-idx3-ubyte", &grey[..]), ("more-train-images-idx3-ubyte", &grey)];
+    bad.with("small", &twice, "could be the training images; leave one of them");
+    let mixed = [("train-images-idx3-ubyte", &grey[..]), ("within/a.png", b"x")];
+    bad.with("small", &mixed, "IDX files (train-images-idx3-ubyte) and image files (within/a.png)");
+    let mixed = [("train-images-idx3-ubyte", &grey[..]), ("data_batch_1.bin", &colour)];
+    bad.with("small", &mixed, "in one folder; put each kind into a folder of its own");
+    bad.with("colour", &twice[..1], "grey images, but data.channels is 3; set data.channels = 1");
+    bad.with("small", &mixed[1..], "colour images, but data.channels is 1");
+
+    let place = &bad.place;
     let refusal = place.refusal("train --data nowhere --config small.toml --out run");
     assert!(refusal.contains("nowhere: no such folder"), "{refusal}");
     let refusal = place.refusal("train --data small.toml --config small.toml --out run");
     assert!(refusal.contains("small.toml: this is a file; give the folder"), "{refusal}");
     let refusal = place.refusal("train --config small.toml --out run");
     assert!(refusal.contains("--data DIR"), "{refusal}");
+}
+
+#[test]
+fn files_that_are_not_what_they_should_be_are_one_line() {
+    let mut bad = Refused::new();
+    let (name, good) = ("train-images-idx3-ubyte", idx(60, 20, 1));
+    let (cut, cut_gz) = (&good[..5000], &packed(&good)[..200]);
+    bad.with("small", &[(name, cut)], "truncated: 60 images of 20 x 20 announced, 12 there");
+    bad.with("small", &[("train-images-idx3-ubyte.gz", cut_gz)], "the file is truncated");
+    bad.with("small", &[("train-images-idx3-ubyte.gz", &good)], "not a gzip file");
+    bad.with("small", &[(name, &[0, 0, 8, 1, 0, 0, 0, 9])], "it has 1 axes and not 3");
+    bad.with("small", &[(name, b"")], "holds no images");
+    bad.with("small", &[(name, &idx(0, 20, 1))], "holds no images");
+    bad.with("crop", &[(name, &good)], "20 x 20 pixels, but data.crop is 50");
+
+    let (name, mut good) = ("data_batch_1.bin", cifar(4));
+    let sound = [(name, &good.clone()[..])];
+    bad.with(
+        "colour",
+        &[sound[0], ("data_batch_2.bin", &good[..9000])],
+        "2.bin: the file is trunc",
+    );
+    bad.with("colour", &[(name, b"")], "holds no images");
+    good[3073] = 200;
+    bad.with("colour", &[(name, &good)], "record 2 has the label 200");
+    // CIFAR-100 has two labels.
+    bad.with("colour", &[(name, &[&[19, 49][..], &[0; 3072]].concat())], "the label 19");
+}
+
+#[test]
+fn images_that_are_not_what_they_should_be_are_one_line() {
+    let mut bad = Refused::new();
+    let encoded = |format| {
+        let colour = |x: u32, y: u32| Rgb([x * y % 251, x * 7 + y, y].map(low_byte));
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        RgbImage::from_fn(40, 40, colour).write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    };
+    let (png, jpeg) = (encoded(ImageFormat::Png), encoded(ImageFormat::Jpeg));
+    let unreadable = "not an image that can be read";
+    bad.with("colour", &[("a.png", &png[..png.len() / 2])], unreadable);
+    // Wherever it is cut off.
+    for part in [1, 2, 3] {
+        bad.with(
+            "colour",
+            &[("a.jpg", &jpeg[..jpeg.len() * part / 4])],
+            "a.jpg: the file is trunc",
+        );
+    }
+    bad.with("colour", &[("a.jpg", &jpeg[..jpeg.len() - 2])], "a.jpg: the file is truncated");
+    bad.with("colour", &[("a.jpg", b"no image at all")], unreadable);
+    bad.with("colour", &[("a.png", b""), ("b.png", &png)], "a.png: the file holds no images");
+    bad.with("crop", &[("a.png", &png)], "a.png: 40 x 40 pixels, but data.crop is 50");
+    bad.with("colour", &[("a.png", &png)], "1 image, too few to hold out 0.1 of them");
+    // The first of several.
+    let several = [("a.png", &png[..]), ("b.png", b"x"), ("c.png", b"x"), ("d.jpg", &jpeg)];
+    bad.with("colour", &several, "b.png: not an image");
 }
 
 #[test]

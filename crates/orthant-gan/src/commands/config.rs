@@ -1,6 +1,5 @@
 //! `orthant-gan config`: settings that come with the command.
 
-use std::fs;
 use std::path::Path;
 
 use orthant_gan::Config;
@@ -32,15 +31,13 @@ pub(crate) fn run(arguments: &args::Config) -> Result<(), Failure> {
 /// The settings of a file, or those of this name.
 pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
     let name = path.to_string_lossy();
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
-            Err(Failure::at(path, "this is a folder; give a TOML file"))
-        }
-        Ok(_) => Ok(Config::read(path)?),
-        Err(_) => match find(&name) {
-            Some(text) => Ok(Config::parse(&name, text)?),
-            None => Err(unknown(&name)),
-        },
+    // Runs are often called as their settings are: a folder does not hide these.
+    let folder = path.is_dir();
+    match find(&name) {
+        Some(text) if folder || !path.exists() => Ok(Config::parse(&name, text)?),
+        _ if folder => Err(Failure::at(path, "this is a folder; give a TOML file")),
+        None if !path.exists() => Err(unknown(&name)),
+        _ => Ok(Config::read(path)?),
     }
 }
 

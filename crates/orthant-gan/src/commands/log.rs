@@ -77,7 +77,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
         let kernel = KernelStats { real_real: 0.5, real_fake: 0.25, fake_fake: 0.125 };
-        let report = |step| Report { step, divergence: 0.5, kernel, images: 10, iterations: 7 };
+        let report = |step| Report {
+            step,
+            divergence: 0.5,
+            critic_divergence: 0.75,
+            kernel,
+            images: 10,
+            iterations: 7,
+        };
         let mut log = Log::open(&path, 0).unwrap();
         for step in 1..=5 {
             log.append(&report(step), Duration::from_secs(step)).unwrap();

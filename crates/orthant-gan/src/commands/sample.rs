@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &Sample) -> Result<(), Failure> {
     let generator = load_generator(run.folder())?;
     match (config.data.kind, picture) {
         (Kind::Images, true) => {
-            grid::write(out, &generator.sample(*count, *seed)?, arguments.columns)?
+            grid::write(out, &generator.sample(*count, *seed)?, arguments.columns)?;
         }
         (Kind::Images, false) => {
             let images = generator.sample(*count, *seed)?;

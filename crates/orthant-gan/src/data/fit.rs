@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn sizes_change_and_means_stay() {
-        let image = GrayImage::from_fn(28, 28, |x, y| Luma([(4 * x + 5 * y) as u8]));
+        let image = GrayImage::from_fn(28, 28, |x, y| Luma([u8::try_from(4 * x + 5 * y).unwrap()]));
         let mean = |b: &[u8]| b.iter().map(|b| f64::from(*b)).sum::<f64>() / b.len() as f64;
         let before = mean(image.as_raw());
         for side in [14, 16, 32] {

@@ -157,9 +157,9 @@ mod tests {
         };
         assert_eq!(divided(0.2), (vec![0, 1, 2, 3, 5, 6, 7, 8], vec![4, 9]));
         assert_eq!(divided(0.7).0.len(), 3);
-        assert_eq!(divided(0.0).1, []);
-        for tenths in 1..10 {
-            assert_eq!(divided(f64::from(tenths) / 10.0).1.len(), tenths as usize);
+        assert!(divided(0.0).1.is_empty());
+        for tenths in 1..10_u8 {
+            assert_eq!(divided(f64::from(tenths) / 10.0).1.len(), usize::from(tenths));
         }
     }
 }

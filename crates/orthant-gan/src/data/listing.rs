@@ -26,7 +26,7 @@ impl Listing {
             Ok(_) => {}
         }
         let (files, folders) = entries(folder)?;
-        let cifar = select(&files, |name| is_cifar(name));
+        let cifar = select(&files, is_cifar);
         let idx = select(&files, |name| name.contains("idx3-ubyte"));
         let mut photos = Vec::new();
         collect_photos(files.clone(), folders.clone(), &mut photos)?;
@@ -107,8 +107,10 @@ fn select(files: &[PathBuf], good: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 fn is_cifar(name: &str) -> bool {
-    let name = name.strip_suffix(".gz").unwrap_or(name);
-    (name.starts_with("data_batch") || name.starts_with("test_batch")) && name.ends_with(".bin")
+    let known = name.starts_with("data_batch") || name.starts_with("test_batch");
+    let mut ends = name.rsplit('.');
+    let last = ends.next();
+    known && (last == Some("bin") || (last == Some("gz") && ends.next() == Some("bin")))
 }
 
 fn divide(files: Vec<PathBuf>, is_first: impl Fn(&str) -> bool) -> (Vec<PathBuf>, Vec<PathBuf>) {

@@ -30,6 +30,10 @@ impl Pca {
     ///
     /// By subspace iteration: nothing as large as pixels times pixels. On one thread, so that the bits do not depend on how
     /// many there are.
+    ///
+    /// # Panics
+    ///
+    /// If there are no images.
     pub fn fit(images: &Pictures, dims: usize) -> Self {
         let count = images.len().min(MOST);
         let mut rows = images.batch(&batch_indices(images.len(), count, 0, 0)).pixels;
@@ -91,6 +95,10 @@ impl Pca {
     }
 
     /// Coordinates of images, a row each.
+    ///
+    /// # Panics
+    ///
+    /// If the images are of another size than those that it was computed from.
     pub fn project(&self, images: &Images) -> Vec<f32> {
         let pixels = self.mean.len();
         assert_eq!(pixels, images.size(), "images of another size");
