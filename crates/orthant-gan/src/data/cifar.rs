@@ -36,20 +36,20 @@ pub(crate) fn append(path: &Path, fit: &Fit, out: &mut Vec<u8>) -> Result<(), Er
         );
         return Err(Error::Truncated { path, detail });
     }
-    for record in file.chunks_exact(RECORD) {
-        let planes = &record[1..];
-        if fit.side == SIDE && fit.crop.is_none_or(|crop| crop == SIDE) {
-            out.extend_from_slice(planes);
-            continue;
-        }
+    if fit.side == SIDE && fit.crop.is_none_or(|crop| crop == SIDE) {
+        file.chunks_exact(RECORD).for_each(|record| out.extend_from_slice(&record[1..]));
+        return Ok(());
+    }
+    let image = |k: usize| {
+        let planes = &file[k * RECORD + 1..(k + 1) * RECORD];
         #[expect(clippy::cast_possible_truncation, reason = "32")]
         let image = RgbImage::from_fn(SIDE as u32, SIDE as u32, |x, y| {
             let at = y as usize * SIDE + x as usize;
             image::Rgb([planes[at], planes[PLANE + at], planes[2 * PLANE + at]])
         });
-        fit.append(&DynamicImage::from(image), &path, out)?;
-    }
-    Ok(())
+        DynamicImage::from(image)
+    };
+    fit.append_all(file.len() / RECORD, image, &path, out)
 }
 
 #[cfg(test)]

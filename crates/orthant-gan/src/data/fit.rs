@@ -4,6 +4,7 @@ use std::path::Path;
 
 use image::imageops::{self, FilterType};
 use image::{DynamicImage, GrayImage, RgbImage};
+use rayon::prelude::*;
 
 use super::error::Error;
 
@@ -16,13 +17,32 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// Cuts the central square out of an image (of side `crop`, or as large as can be), resizes it, and appends its
-    /// channels one after the other.
-    pub(crate) fn append(
+    /// Bytes of an image.
+    pub(crate) fn size(&self) -> usize {
+        self.channels * self.side * self.side
+    }
+
+    /// Appends the images of a file, all of one size, several at once.
+    pub(crate) fn append_all(
+        &self,
+        count: usize,
+        image: impl Fn(usize) -> DynamicImage + Sync,
+        path: &Path,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let before = bytes.len();
+        bytes.resize(before + count * self.size(), 0);
+        let places = bytes[before..].par_chunks_exact_mut(self.size()).enumerate();
+        places.into_par_iter().try_for_each(|(k, place)| self.put(&image(k), path, place))
+    }
+
+    /// Cuts the central square out of an image (of side `crop`, or as large as can be), resizes it, and puts its
+    /// channels down one after the other.
+    pub(crate) fn put(
         &self,
         image: &DynamicImage,
         path: &Path,
-        bytes: &mut Vec<u8>,
+        place: &mut [u8],
     ) -> Result<(), Error> {
         let (width, height) = (image.width(), image.height());
         let least = width.min(height);
@@ -41,15 +61,14 @@ impl Fit {
         let side = self.side as u32;
         if self.channels == 1 {
             let grey = square.to_luma8();
-            let same = grey.width() == side;
-            let grey = if same { grey } else { resized_grey(&grey, side) };
-            bytes.extend_from_slice(grey.as_raw());
+            let grey = if crop == side { grey } else { resized_grey(&grey, side) };
+            place.copy_from_slice(grey.as_raw());
         } else {
             let colour = square.to_rgb8();
-            let same = colour.width() == side;
-            let colour = if same { colour } else { resized_colour(&colour, side) };
-            for channel in 0..3 {
-                bytes.extend(colour.as_raw().iter().skip(channel).step_by(3));
+            let colour = if crop == side { colour } else { resized_colour(&colour, side) };
+            for (channel, plane) in place.chunks_exact_mut(self.side * self.side).enumerate() {
+                let values = colour.as_raw().iter().skip(channel).step_by(3);
+                plane.iter_mut().zip(values).for_each(|(to, from)| *to = *from);
             }
         }
         Ok(())
@@ -73,8 +92,8 @@ mod tests {
     use super::*;
 
     fn fitted(image: impl Into<DynamicImage>, fit: Fit) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        fit.append(&image.into(), Path::new("a.png"), &mut bytes)?;
+        let mut bytes = vec![0; fit.size()];
+        fit.put(&image.into(), Path::new("a.png"), &mut bytes)?;
         Ok(bytes)
     }
 

@@ -56,13 +56,12 @@ pub(crate) fn append(path: &Path, fit: &Fit, out: &mut Vec<u8>) -> Result<(), Er
     if fit.channels != 1 {
         return Err(Error::Channels { path: path.to_owned(), found: 1, wanted: fit.channels });
     }
-    // All pixels are in memory, so that a size is one of it.
-    for pixels in pixels.chunks_exact(usize::try_from(size).unwrap_or(usize::MAX)) {
-        let image = GrayImage::from_raw(width, height, pixels.to_vec())
-            .ok_or_else(|| foreign(format!("its images have {height} rows and {width} columns")))?;
-        fit.append(&DynamicImage::from(image), path, out)?;
-    }
-    Ok(())
+    let images: Vec<&[u8]> = pixels.chunks_exact(pixels.len() / count as usize).collect();
+    let image = |k: usize| {
+        let image = GrayImage::from_raw(width, height, images[k].to_vec());
+        DynamicImage::from(image.expect("as many pixels as rows times columns"))
+    };
+    fit.append_all(images.len(), image, path, out)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) fn read(
     fit: &Fit,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<u8>, Error> {
-    let size = fit.channels * fit.side * fit.side;
+    let size = fit.size();
     let mut bytes = vec![0; paths.len() * size];
     let done = AtomicUsize::new(0);
     let mut failures: Vec<(usize, Error)> = bytes
@@ -65,10 +65,7 @@ fn one(path: &Path, fit: &Fit, place: &mut [u8]) -> Result<(), Error> {
         expected: EXPECTED,
         detail: error.to_string().replace('\n', " "),
     })?;
-    let mut bytes = Vec::with_capacity(place.len());
-    fit.append(&image, path, &mut bytes)?;
-    place.copy_from_slice(&bytes);
-    Ok(())
+    fit.put(&image, path, place)
 }
 
 /// Whether a JPEG ends before its end. Decoders fill up what is missing with grey and say nothing.
