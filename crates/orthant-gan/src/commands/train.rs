@@ -122,7 +122,7 @@ fn resumed(arguments: &Train, run: &Run) -> Result<Config, Failure> {
 }
 
 fn bar(steps: u64) -> ProgressBar {
-    output::progress(steps, "[{bar:20}] step {pos} of {len}, {eta} left: {msg}")
+    output::progress(steps, "[{bar:8}] {pos}/{len} {eta} left: {wide_msg}")
 }
 
 /// A training from where it is to its last step.
@@ -187,9 +187,9 @@ impl Session {
     fn show(&self, report: &Report) {
         let KernelStats { real_real, real_fake, fake_fake } = report.kernel;
         self.bar.set_position(report.step);
+        // Real pairs, mixed ones, pairs of samples; 80 columns have place for all.
         self.bar.set_message(format!(
-            "divergence {:.4}, log kernel {real_real:.2} (real) {real_fake:.2} (mixed) {fake_fake:.2} (samples), {:.0} \
-             images/s",
+            "divergence {:.3}, log kernel {real_real:.1} {real_fake:.1} {fake_fake:.1}, {:.0} images/s",
             report.divergence,
             self.rate()
         ));
