@@ -285,3 +285,27 @@ fn at_least(least: usize, text: &str) -> Result<usize, String> {
         _ => Err(format!("a whole number of {least} or more is needed")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_readme_says_can_be_said() {
+        let readme = include_str!("../../../README.md");
+        let examples = [EXAMPLES, TRAIN, SAMPLE, TABLE, EVALUATE, BENCH, CONFIG].join("\n");
+        let mut commands = 0;
+        for line in readme.lines().chain(examples.lines()).map(str::trim_start) {
+            let words = line.split_whitespace().take_while(|word| *word != ">" && *word != "#");
+            let words: Vec<&str> = words.collect();
+            // In the help, two blanks and some words may follow.
+            let said = line.split("  ").next().unwrap_or_default().split_whitespace().count();
+            if words.first() == Some(&"orthant-gan") {
+                let parsed = Cli::try_parse_from(&words[..said.min(words.len())]);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+                commands += 1;
+            }
+        }
+        assert!(commands > 20, "{commands}");
+    }
+}
