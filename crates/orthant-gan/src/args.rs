@@ -242,8 +242,8 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
     pub(crate) repeats: usize,
 
-    /// Batches of more are not tried with the dense kernel
-    #[arg(long, value_name = "N", default_value_t = 7000)]
+    /// Batches of more are not tried with the dense kernel: 7,000 take minutes
+    #[arg(long, value_name = "N", default_value_t = 2000)]
     pub(crate) dense_limit: usize,
 
     /// Another number, other latents
