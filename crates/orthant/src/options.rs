@@ -224,6 +224,7 @@ pub struct Options<'a> {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) max_memory: Option<u64>,
     pub(crate) cancel: Cancel,
+    pub(crate) pair_costs: bool,
 }
 
 impl<'a> Options<'a> {
@@ -249,6 +250,7 @@ impl<'a> Options<'a> {
                 time_limit: None,
                 max_memory: None,
                 cancel: Cancel::default(),
+                pair_costs: true,
             },
         }
     }
@@ -471,6 +473,15 @@ impl<'a> OptionsBuilder<'a> {
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.options.max_memory = Some(bytes);
+        self
+    }
+
+    /// Whether [`Solution::transport_cost`](crate::Solution::transport_cost) may go over all pairs, where the cost is
+    /// defined by features and nothing quicker is known: no for training loops, in which nobody reads it. Default: yes,
+    /// up to [`PAIRS_LIMIT`](crate::PAIRS_LIMIT).
+    #[must_use]
+    pub fn pair_costs(mut self, pairs: bool) -> Self {
+        self.options.pair_costs = pairs;
         self
     }
 

@@ -1212,7 +1212,8 @@ impl<'p> Problem<'p> {
     fn cost_over_pairs(&self, task: &Task, outcome: &Outcome) -> Option<f64> {
         let Outcome { f, g, .. } = outcome;
         let work = f.len() as f64 * g.len() as f64 * self.rank(task.term) as f64;
-        (work <= PAIRS_LIMIT).then(|| self.cost_over_all_pairs(task.term, f, g))
+        (self.options.pair_costs && work <= PAIRS_LIMIT)
+            .then(|| self.cost_over_all_pairs(task.term, f, g))
     }
 
     /// The same, however many they are.

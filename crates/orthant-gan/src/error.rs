@@ -1,0 +1,59 @@
+//! What can go wrong.
+
+use std::io;
+
+/// The result of most things here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong: bad settings, files that are not what they should be, numbers that ran away.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Settings that no run can be made from.
+    #[error("{place}: {message}")]
+    Config {
+        /// The file.
+        place: String,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// The data are not what the settings say.
+    #[error("{0}")]
+    Data(String),
+    /// Files of images that cannot be learned from.
+    #[error(transparent)]
+    Images(#[from] crate::data::Error),
+    /// A checkpoint that is none, or one of other networks.
+    #[error("{path}: {message}")]
+    Checkpoint {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The numbers of a step are not finite.
+    #[error(
+        "step {step}: {what} has numbers that are not finite; smaller rates, or a bound for the latents \
+         (model.bound), keep them so"
+    )]
+    Diverged {
+        /// The step of the generator.
+        step: u64,
+        /// Where they are.
+        what: String,
+    },
+    /// The divergence could not be computed.
+    #[error("the divergence: {0}")]
+    Divergence(#[from] orthant::Error),
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] orthant_io::Error),
+}
