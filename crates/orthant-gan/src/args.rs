@@ -18,9 +18,9 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  orthant-gan train --config ring --out ring                     a toy: seconds, no data needed
+  orthant-gan train --config ring --out ring                     a toy, no data needed
   orthant-gan train --data DIR --config fashion-small --out run  images, on two cores
-  orthant-gan train --out run --resume                           goes on where it was stopped
+  orthant-gan train --data DIR --out run --resume                goes on where it was stopped
   orthant-gan sample --run run --count 64 --out grid.png
   orthant-gan evaluate --run run --data DIR
 
@@ -56,8 +56,8 @@ Examples:
   orthant-gan train --data cifar-10-batches-bin --config my.toml --out run --steps 2000
   orthant-gan train --data cifar-10-batches-bin --out run --resume
 
-RUN holds config.toml, checkpoint.safetensors, log.jsonl (a line a step: step, divergence, kernel, images,
-iterations, seconds) and samples/step-*.png. A run that was stopped goes on from its checkpoint with --resume,
+RUN holds config.toml, checkpoint.safetensors, log.jsonl (a line a step: step, divergence, critic_divergence, kernel, images, \
+iterations, seconds) and samples/step-*.png. A run that was stopped goes on from its checkpoint with --resume, \
 to the same bits as one that was not.";
 
 #[derive(Debug, Args)]
@@ -105,7 +105,7 @@ Examples:
   orthant-gan sample --run fashion --count 2000 --seed 7 --out samples.npy
   orthant-gan sample --run ring --count 1000 --out points.csv
 
-A .png shows images side by side, or points in the plane over the data. A .npy or .csv has a sample a row: the pixels of an
+A .png shows images side by side, or points in the plane over the data. A .npy or .csv has a sample a row: the pixels of an \
 image from -1 to 1, channel after channel, or the coordinates of a point.";
 
 #[derive(Debug, Args)]
@@ -135,7 +135,7 @@ const TABLE: &str = "\
 Example:
   orthant-gan kernel-table --run fashion --data /usr/share/datasets/fashion-mnist
 
-A kernel that has learned what images are is large between images, and small where noise is on one side or on
+A kernel that has learned what images are is large between images, and small where noise is on one side or on \
 both. Images are held-out ones, noise is uniform in every pixel.
 JSON: count, seed, image_image, image_noise, noise_noise, each with mean and log_mean.";
 
@@ -167,13 +167,13 @@ Examples:
   orthant-gan evaluate --run fashion --data /usr/share/datasets/fashion-mnist
   orthant-gan evaluate --run ring --count 1000 --json
 
-Samples, training images and samples before training are each compared with held-out images, in the space of the
-principal components of the training images: by the Sinkhorn divergence, with the interval that the exact one is in, and
-by precision (samples among the images) and recall (images among the samples), with balls as large as the distance
-to the nearest neighbours (Kynkaanniemi et al. 2019). Epsilon is 0.05 times the mean squared distance of held-out
+Samples, training images and samples before training are each compared with held-out images, in the space of the \
+principal components of the training images: by the Sinkhorn divergence, with the interval that the exact one is in, and \
+by precision (samples among the images) and recall (images among the samples), with balls as large as the distance \
+to the nearest neighbours (Kynkaanniemi et al. 2019). Epsilon is 0.05 times the mean squared distance of held-out \
 images from each other. Of the ring, the points themselves are compared, and the modes are counted.
-JSON: divergence, training, initial {value, low, high, kind, converged}, times_smaller, precision, recall,
-training_precision_recall, neighbours, epsilon, mean_squared_distance, count, dims, explained (of the variance by the
+JSON: divergence, training, initial {value, low, high, kind, converged}, times_smaller, precision, recall, \
+training_precision_recall, neighbours, epsilon, mean_squared_distance, count, dims, explained (of the variance by the \
 components; images only), modes (ring only), step, seed, seconds.";
 
 #[derive(Debug, Args)]
@@ -216,7 +216,7 @@ Examples:
   orthant-gan bench
   orthant-gan bench --sizes 500,1000,2000 --rank 300 --json
 
-Times are of the divergence of a batch and its gradient by latents and anchors, the networks left out. The exponent is
+Times are of the divergence of a batch and its gradient by latents and anchors, the networks left out. The exponent is \
 that of a power of the batch size, fitted to the times.";
 
 #[derive(Debug, Args)]
