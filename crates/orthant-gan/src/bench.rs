@@ -135,7 +135,9 @@ impl Problem {
             for row in rows.chunks_exact_mut(latent) {
                 row[0] += shift;
                 let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-                row.iter_mut().for_each(|v| *v /= norm);
+                for v in row {
+                    *v /= norm;
+                }
             }
             rows
         };

@@ -22,6 +22,7 @@ const COUNTERS: [&str; 4] = ["step", "batches", "critic.count", "generator.count
 
 impl Trainer {
     /// Writes the run to its folder: a file each for settings and state, either complete or not at all.
+    #[expect(clippy::missing_panics_doc, reason = "what is written was made here")]
     pub fn save(&self, run: &Path) -> Result<()> {
         std::fs::create_dir_all(run).map_err(|source| read_error(run, source))?;
         let text = self.config.to_toml();

@@ -200,6 +200,10 @@ pub struct Critic {
     /// The weights of the embedding are clipped to plus and minus this; anchors never are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
+    /// The matrices of the embedding are kept at a spectral norm of at most this; better than clipping, with
+    /// `model.norm = "none"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spectral: Option<f64>,
     /// Steps for each of the generator.
     pub steps: usize,
     /// The same for the first steps of the generator.
@@ -220,6 +224,7 @@ impl Default for Critic {
             beta2: 0.99,
             anchor_rate: None,
             clip: None,
+            spectral: None,
             steps: 5,
             warm_up_steps: 5,
             warm_up: 0,
@@ -271,6 +276,7 @@ impl Config {
     }
 
     /// As TOML.
+    #[expect(clippy::missing_panics_doc, reason = "tables with string keys can be written")]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("tables with string keys")
     }
@@ -324,6 +330,7 @@ impl Config {
             ("critic.rate", critic.rate),
             ("critic.anchor_rate", critic.anchor_rate.unwrap_or(1.0)),
             ("critic.clip", critic.clip.unwrap_or(1.0)),
+            ("critic.spectral", critic.spectral.unwrap_or(1.0)),
             ("generator.rate", generator.rate),
         ] {
             if !(value > 0.0 && value.is_finite()) {
@@ -363,7 +370,7 @@ mod tests {
     use super::*;
 
     /// A table and a line of it that is wrong, for every key.
-    const BAD: [(&str, &str); 29] = [
+    const BAD: [(&str, &str); 30] = [
         ("data", "channels = 2"),
         ("data", "side = 28"),
         ("data", "crop = 0"),
@@ -381,6 +388,7 @@ mod tests {
         ("critic", "rate = -1e-3"),
         ("critic", "anchor_rate = 0.0"),
         ("critic", "clip = -0.01"),
+        ("critic", "spectral = 0.0"),
         ("critic", "steps = 0"),
         ("critic", "warm_up_steps = 0"),
         ("critic", "beta1 = 1.0"),

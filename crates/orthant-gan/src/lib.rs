@@ -26,6 +26,7 @@ mod passes;
 mod random;
 pub mod ring;
 mod sample;
+mod spectral;
 mod table;
 mod train;
 

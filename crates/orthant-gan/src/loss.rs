@@ -195,6 +195,7 @@ impl<const N: usize> Backward<Flex, N> for ByEnvelope<N> {
         let upstream = values(grads.consume::<Flex>(&ops.node))[0];
         let inputs = inputs.map(|id| checkpointer.retrieve_node_output::<FloatTensor<Flex>>(id));
         let shapes = inputs.each_ref().map(TensorMetadata::shape);
+        let device = inputs[0].device();
         let inputs = inputs.map(values);
         let columns = shapes[0].as_slice()[1];
         let [x, y] = [&inputs[0], &inputs[1]];
@@ -209,9 +210,10 @@ impl<const N: usize> Backward<Flex, N> for ByEnvelope<N> {
             ops.parents.into_iter().zip([x, y, anchors]).zip(shapes)
         {
             if let Some(node) = parent {
-                values.iter_mut().for_each(|v| *v *= upstream);
-                let tensor =
-                    Flex::float_from_data(TensorData::new(values, shape), &Default::default());
+                for v in &mut values {
+                    *v *= upstream;
+                }
+                let tensor = Flex::float_from_data(TensorData::new(values, shape), &device);
                 grads.register::<Flex>(node.id, tensor);
             }
         }

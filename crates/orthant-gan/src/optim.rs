@@ -1,4 +1,4 @@
-//! The rules of steps: RMSprop and Adam, over plain numbers, so that a checkpoint has all of their state.
+//! The rules of steps: `RMSprop` and Adam, over plain numbers, so that a checkpoint has all of their state.
 
 use crate::config::Optimiser;
 
@@ -107,8 +107,8 @@ mod tests {
         for t in 1..=gradients.len() {
             let mean = |beta: f64, power: i32| {
                 let terms = gradients[..t].iter().rev().enumerate();
-                let sum: f64 = terms.map(|(k, g)| beta.powi(k as i32) * g.powi(power)).sum();
-                (1.0 - beta) * sum / (1.0 - beta.powi(t as i32))
+                let sum: f64 = terms.map(|(k, g)| beta.powf(k as f64) * g.powi(power)).sum();
+                (1.0 - beta) * sum / (1.0 - beta.powf(t as f64))
             };
             w -= 0.1 * mean(0.5, 1) / (mean(0.99, 2).sqrt() + 1e-8);
         }

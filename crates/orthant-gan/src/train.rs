@@ -12,6 +12,7 @@ use crate::passes::{CriticPass, Game, GeneratorPass};
 use crate::random::{Purpose, normals, stream};
 use crate::ring;
 use crate::sample::Generator;
+use crate::spectral::project;
 
 /// What is learned from.
 #[derive(Debug)]
@@ -137,7 +138,7 @@ impl Trainer {
                         is.0, is.1, should.0, should.1
                     )));
                 }
-                if images.len() == 0 {
+                if images.is_empty() {
                     return Err(Error::Data("there are no images to learn from".into()));
                 }
             }
@@ -253,6 +254,9 @@ impl Trainer {
                 #[expect(clippy::cast_possible_truncation, reason = "as weights are")]
                 let clip = clip as f32;
                 weight.values.iter_mut().for_each(|w| *w = w.clamp(-clip, clip));
+            }
+            if let (Some(most), [rows, _, ..]) = (critic.spectral, &weight.shape[..]) {
+                project(&mut weight.values, *rows, most);
             }
         }
         let (last, rate) = (pass.embedding.len(), critic.anchor_rate.unwrap_or(critic.rate));
