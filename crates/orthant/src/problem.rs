@@ -1092,7 +1092,6 @@ impl<'p> Problem<'p> {
         let (a, b) = self.weights(task);
         let cells_x = Cells::new(x, lattice);
         let start = cells_x.sorted(&task.start);
-        let mut start = Some(&start[..]);
         let sorted_a = cells_x.sorted(a);
         let unbalanced = task.unbalanced.as_ref();
         let side_x = Separable::<T>::new(x, lattice, &cells_x, cutoff);
@@ -1132,11 +1131,9 @@ impl<'p> Problem<'p> {
             let mut kernel = FactoredSelf::new(side_x);
             let unbalanced = unbalanced.map(|u| u.sorted([&cells_x; 2]));
             let goal = Goal { a: &sorted_a, b: &sorted_a, unbalanced: unbalanced.as_ref() };
-            if let Some(heard) = gathered::heard::<T>(task, lattice, cutoff, &[crowd_x]) {
-                if kernel.resume(&heard, goal.targets()[0]).is_ok() {
-                    start = None;
-                }
-            }
+            let heard = gathered::heard::<T>(task, lattice, cutoff, &[crowd_x]);
+            let resumed = heard.is_some_and(|h| kernel.resume(&h, goal.targets()[0]).is_ok());
+            let start = (!resumed).then_some(&start[..]);
             outcome = sinkhorn::solve_self(&mut kernel, goal, start, task.run, observer)
                 .map_err(|e| in_order(e, &cells_x))?;
             squared = kernel.squared_distance(x.dim(), of_x, of_x);
@@ -1154,11 +1151,9 @@ impl<'p> Problem<'p> {
             let unbalanced = unbalanced.map(|u| u.sorted([&cells_x, &cells_y]));
             let goal = Goal { a: &sorted_a, b: &sorted_b, unbalanced: unbalanced.as_ref() };
             let crowd_y = Crowd { points: y, weights: b, cells: &cells_y, sorted: &sorted_b };
-            if let Some(heard) = gathered::heard::<T>(task, lattice, cutoff, &[crowd_x, crowd_y]) {
-                if kernel.resume(&heard).is_ok() {
-                    start = None;
-                }
-            }
+            let heard = gathered::heard::<T>(task, lattice, cutoff, &[crowd_x, crowd_y]);
+            let resumed = heard.is_some_and(|h| kernel.resume(&h).is_ok());
+            let start = (!resumed).then_some(&start[..]);
             outcome = sinkhorn::solve(&mut kernel, goal, start, task.run, observer)
                 .map_err(|e| in_order(e, &cells_y))?;
             squared = kernel.squared_distance(x.dim(), of_x, &|j, out| {

@@ -82,8 +82,8 @@ impl Cells {
         lattice: &Lattice,
     ) -> Option<(Points<'static>, Vec<f64>)> {
         let dim = points.dim();
-        let few =
-            |parts: &usize| self.list.len() * parts.pow(dim as u32) * STANDS_FOR <= points.len();
+        let cubes = |parts: usize| -> usize { (0..dim).map(|_| parts).product() };
+        let few = |parts: &usize| self.list.len() * cubes(*parts) * STANDS_FOR <= points.len();
         let parts = (1..=MOST_PARTS).take_while(few).last()?;
         if 2.0 * self.half > parts as f64 * lattice.spacing() {
             return None;
@@ -93,9 +93,10 @@ impl Cells {
             .par_iter()
             .map(|cell| {
                 // Mass and mass times offset.
-                let mut sums = vec![0.0; parts.pow(dim as u32) * (dim + 1)];
-                for place in cell.first..cell.first + cell.len {
-                    let i = self.order[place] as usize;
+                let mut sums = vec![0.0; cubes(parts) * (dim + 1)];
+                let range = cell.first..cell.first + cell.len;
+                for (&i, weight) in self.order[range.clone()].iter().zip(&weights[range]) {
+                    let i = i as usize;
                     let mut offset = [0.0; MOST_AXES];
                     let mut part = 0;
                     for (a, offset) in offset.iter_mut().enumerate().take(dim) {
@@ -110,9 +111,9 @@ impl Cells {
                         part = part * parts + along.min(parts - 1);
                     }
                     let sums = &mut sums[part * (dim + 1)..(part + 1) * (dim + 1)];
-                    sums[dim] += weights[place];
+                    sums[dim] += weight;
                     for (sum, offset) in sums.iter_mut().zip(&offset[..dim]) {
-                        *sum += weights[place] * offset;
+                        *sum += weight * offset;
                     }
                 }
                 sums.chunks_exact(dim + 1)

@@ -97,11 +97,11 @@ impl Window {
         let counts = self.len.map(|len| len.div_ceil(most));
         (0..counts.iter().product()).map(move |piece| {
             let (mut window, mut rest) = (self, piece);
-            for a in 0..MOST_AXES {
-                let first = rest % counts[a] * most;
-                rest /= counts[a];
-                (window.low[a], window.len[a]) =
-                    (self.low[a] + first, most.min(self.len[a] - first));
+            for (a, count) in counts.iter().enumerate() {
+                let first = rest % count * most;
+                rest /= count;
+                window.low[a] = self.low[a] + first;
+                window.len[a] = most.min(self.len[a] - first);
             }
             window
         })
