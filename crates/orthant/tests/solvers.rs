@@ -47,7 +47,7 @@ fn many_points_to_a_node_start_from_what_their_means_say() {
     let n = 20_000;
     for (dim, epsilon, far) in [(1, 0.1, 1.0), (2, 0.2, 1.0), (3, 1.0, 0.5)] {
         let mu = uniform(normal(n, &vec![far; dim], 1.0, 1), dim);
-        let weights: Vec<f64> = (0..n / 2).map(|i| 1.0 + f64::from(i as u32 % 7)).collect();
+        let weights: Vec<f64> = (0..n / 2).map(|i| 1.0 + (i % 7) as f64).collect();
         let y = normal(n / 2, &vec![0.0; dim], 0.1_f64.sqrt(), 2);
         let nu = Measure::weighted(Points::new(y, dim).unwrap(), &weights).unwrap();
         let of = |mu: &Measure<'_>, nu: &Measure<'_>, algorithm, tolerance: f64| {
