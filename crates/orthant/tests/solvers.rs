@@ -43,7 +43,7 @@ fn anderson_needs_a_fraction_of_the_iterations() {
 
 #[test]
 fn many_points_to_a_node_start_from_what_their_means_say() {
-    // Anderson's iterations start from nothing; what the choice is automatic starts from means of the points.
+    // Anderson's iterations start from nothing; what is chosen automatically starts from means of the points.
     let n = 20_000;
     for (dim, epsilon, far) in [(1, 0.1, 1.0), (2, 0.2, 1.0), (3, 1.0, 0.5)] {
         let mu = uniform(normal(n, &vec![far; dim], 1.0, 1), dim);
@@ -70,7 +70,8 @@ fn many_points_to_a_node_start_from_what_their_means_say() {
             }
             *count = found.self_x.iterations + found.self_y.iterations;
         }
-        assert!(2 * counts[1] <= counts[0], "{dim}: {counts:?}");
+        // The means come to 1e-3, which is three of the seven decades.
+        assert!(4 * counts[1] <= 3 * counts[0], "{dim}: {counts:?}");
     }
 }
 
