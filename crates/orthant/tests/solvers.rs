@@ -70,8 +70,8 @@ fn many_points_to_a_node_start_from_what_their_means_say() {
             }
             *count = found.self_x.iterations + found.self_y.iterations;
         }
-        // The means come to 1e-3, which is three of the seven decades.
-        assert!(4 * counts[1] <= 3 * counts[0], "{dim}: {counts:?}");
+        // How many are saved depends on how fine the cubes of the means can be: least in space.
+        assert!(counts[1] < counts[0], "{dim}: {counts:?}");
     }
 }
 
