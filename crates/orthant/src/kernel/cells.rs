@@ -162,7 +162,7 @@ impl Grid {
         let mut grid = Grid { side, dim: ends.len(), ..Grid::default() };
         for (a, [low, high]) in ends.iter().enumerate() {
             grid.low[a] = *low;
-            grid.counts[a] = ((high - low) / side) as u64 + 1;
+            grid.counts[a] = (((high - low) / side) as u64).saturating_add(1);
         }
         grid
     }
@@ -180,7 +180,8 @@ impl Grid {
                 let mut key = 0_u64;
                 for a in 0..self.dim {
                     let along = (points.coordinate(i as usize, a) - self.low[a]) / self.side;
-                    key = key.wrapping_mul(self.counts[a]) + (along as u64).min(self.counts[a] - 1);
+                    let along = (along as u64).min(self.counts[a] - 1);
+                    key = key.wrapping_mul(self.counts[a]).wrapping_add(along);
                 }
                 (key, i)
             })
