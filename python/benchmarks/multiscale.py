@@ -78,6 +78,9 @@ def race(name, x, y, epsilon, divergence, repeats):
     # Compiles, if nothing did so before.
     theirs_of(x[:500], y[:500])
     first, seconds = timed(theirs)
+    if LONG < seconds < 6 * LONG:
+        # It may have compiled once more, for blocks.
+        first, seconds = timed(theirs)
     goal = error(first)
     accuracy = 0.1
     while error(ours(accuracy)) > goal and accuracy > 1e-7:

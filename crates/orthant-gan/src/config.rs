@@ -137,6 +137,8 @@ pub struct Kernel {
     pub epsilon: f64,
     /// The radius from which the paper's formula has `q`.
     pub radius: f64,
+    /// Where anchors begin.
+    pub anchors: Anchors,
     /// L1 error of the marginals at which Sinkhorn stops.
     pub tolerance: f64,
     /// Iterations after which it stops anyway.
@@ -145,8 +147,25 @@ pub struct Kernel {
 
 impl Default for Kernel {
     fn default() -> Self {
-        Kernel { rank: 600, epsilon: 1.0, radius: 1.0, tolerance: 1e-5, max_iterations: 1000 }
+        Kernel {
+            rank: 600,
+            epsilon: 1.0,
+            radius: 1.0,
+            anchors: Anchors::Lemma,
+            tolerance: 1e-5,
+            max_iterations: 1000,
+        }
     }
+}
+
+/// Where anchors begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Anchors {
+    /// Drawn as in Lemma 1, from `N(0, q eps / 4)`.
+    Lemma,
+    /// At latents, one half of data and one half of samples: where the kernel is needed.
+    Latents,
 }
 
 /// How a network is trained.
@@ -204,6 +223,9 @@ pub struct Critic {
     /// `model.norm = "none"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spectral: Option<f64>,
+    /// What the critic pays for the squared distance of the mean latent from the mean anchor. Latents that drift away
+    /// from all anchors come to see one of them alone, and then every divergence is zero.
+    pub centre: f64,
     /// Steps for each of the generator.
     pub steps: usize,
     /// The same for the first steps of the generator.
@@ -225,6 +247,7 @@ impl Default for Critic {
             anchor_rate: None,
             clip: None,
             spectral: None,
+            centre: 0.0,
             steps: 5,
             warm_up_steps: 5,
             warm_up: 0,
@@ -244,13 +267,15 @@ pub struct Training {
     /// How many of them a network sees at once; all unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice: Option<usize>,
+    /// The part of the steps, at the end, over which all rates fall to zero.
+    pub decay: f64,
     /// What everything random is derived from.
     pub seed: u64,
 }
 
 impl Default for Training {
     fn default() -> Self {
-        Training { steps: 10_000, batch: 7000, slice: None, seed: 0 }
+        Training { steps: 10_000, batch: 7000, slice: None, decay: 0.0, seed: 0 }
     }
 }
 
@@ -297,6 +322,12 @@ impl Config {
             return Err("data.crop must be at least 1, got 0".into());
         }
         inside("data.held_out", data.held_out, 0.0, 1.0)?;
+        if !(critic.centre >= 0.0 && critic.centre.is_finite()) {
+            return Err(format!("critic.centre must not be negative, got {}", critic.centre));
+        }
+        if !(0.0..=1.0).contains(&training.decay) {
+            return Err(format!("training.decay must be from 0 to 1, got {}", training.decay));
+        }
         for (key, count) in [
             ("model.width", model.width),
             ("model.latent", model.latent),
@@ -370,7 +401,7 @@ mod tests {
     use super::*;
 
     /// A table and a line of it that is wrong, for every key.
-    const BAD: [(&str, &str); 30] = [
+    const BAD: [(&str, &str); 32] = [
         ("data", "channels = 2"),
         ("data", "side = 28"),
         ("data", "crop = 0"),
@@ -389,6 +420,7 @@ mod tests {
         ("critic", "anchor_rate = 0.0"),
         ("critic", "clip = -0.01"),
         ("critic", "spectral = 0.0"),
+        ("critic", "centre = -1.0"),
         ("critic", "steps = 0"),
         ("critic", "warm_up_steps = 0"),
         ("critic", "beta1 = 1.0"),
@@ -401,6 +433,7 @@ mod tests {
         ("training", "slice = 0"),
         ("training", "slice = 1"),
         ("training", "slice = 6999"),
+        ("training", "decay = 1.5"),
     ];
 
     #[test]
@@ -423,6 +456,7 @@ mod tests {
             ("[data]\nkind = \"ring\"\nsize = 3\n", "size"),
             ("[data]\nkind = \"rings\"\n", "rings"),
             ("[data]\nkind = \"ring\"\n[critic]\noptimiser = \"sgd\"\n", "sgd"),
+            ("[data]\nkind = \"ring\"\n[kernel]\nanchors = \"grid\"\n", "grid"),
         ] {
             let error = Config::parse("run.toml", text).unwrap_err().to_string();
             assert!(error.starts_with("run.toml: line ") && error.contains(word), "{error}");

@@ -264,7 +264,8 @@ impl Network {
             }
             Kind::Ring => {
                 let mut builder = Builder::new(noise, rng, Deviation::He);
-                for _ in 0..2 {
+                // Deep, for samples that jump from one Gaussian to the next.
+                for _ in 0..4 {
                     builder.dense([model.width, 1, 1], true);
                     builder.then(Layer::Relu);
                 }

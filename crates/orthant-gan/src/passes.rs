@@ -22,6 +22,8 @@ pub(crate) struct Game<'a> {
     pub(crate) anchors: &'a [f32],
     pub(crate) q: f64,
     pub(crate) solve: Solve,
+    /// What the critic pays for the squared distance of the mean latent from the mean anchor.
+    pub(crate) centre: f64,
     /// Rows that a network sees at once; all if there is none.
     pub(crate) slice: Option<usize>,
 }
@@ -98,7 +100,7 @@ impl Game<'_> {
     }
 
     /// The same without derivatives, slice by slice.
-    fn latents(&self, images: &[f32], statistics: &mut Statistics) -> Vec<f32> {
+    pub(crate) fn latents(&self, images: &[f32], statistics: &mut Statistics) -> Vec<f32> {
         let leaves = self.embedding.leaves(&plain(), false);
         let mut all = Vec::new();
         for slice in self.slices(images, self.embedding.input()) {
@@ -117,6 +119,18 @@ impl Game<'_> {
         Tensor::from_data(TensorData::new(self.anchors.to_vec(), shape), device)
     }
 
+    /// How far the mean latent is from the mean anchor.
+    fn away(&self, x: &[f32], y: &[f32]) -> Vec<f64> {
+        let mut away = vec![0.0; self.dim()];
+        for (rows, part) in [(x, 0.5), (y, 0.5), (self.anchors, -1.0)] {
+            let part = part / (rows.len() / self.dim()) as f64;
+            for row in rows.chunks_exact(self.dim()) {
+                away.iter_mut().zip(row).for_each(|(away, z)| *away += part * f64::from(*z));
+            }
+        }
+        away
+    }
+
     /// For a step of the critic.
     pub(crate) fn critic(&self, real: &[f32], fake: &[f32]) -> Result<CriticPass> {
         let device = tracked();
@@ -127,8 +141,10 @@ impl Game<'_> {
             let anchors = self.anchor_tensor(&device).require_grad();
             let x = self.embed(&leaves, self.embedding.tensor(real, &device), Some(of_real));
             let y = self.embed(&leaves, self.embedding.tensor(fake, &device), Some(of_fake));
+            let away =
+                (x.clone().mean_dim(0) + y.clone().mean_dim(0)) * 0.5 - anchors.clone().mean_dim(0);
             let loss = of_latents(x, y, anchors.clone(), self.q, self.solve)?;
-            let gradients = loss.tensor.backward();
+            let gradients = (loss.tensor - away.square().sum() * self.centre).backward();
             return Ok(CriticPass {
                 divergence: loss.value,
                 iterations: loss.iterations,
@@ -138,7 +154,17 @@ impl Game<'_> {
             });
         }
         let (x, y) = (self.latents(real, of_real), self.latents(fake, of_fake));
-        let (divergence, by) = self.rows(&x, &y).with_derivatives(self.solve)?;
+        let (divergence, mut by) = self.rows(&x, &y).with_derivatives(self.solve)?;
+        let away = self.away(&x, &y);
+        for (by, part) in [(&mut by.x, 0.5), (&mut by.y, 0.5), (&mut by.anchors, -1.0)] {
+            let count = by.len() / self.dim();
+            let factor = 2.0 * self.centre * part / count as f64;
+            for (by, away) in by.iter_mut().zip(away.iter().cycle()) {
+                #[expect(clippy::cast_possible_truncation, reason = "as weights are")]
+                let change = (factor * away) as f32;
+                *by -= change;
+            }
+        }
         let mut embedding: Vec<Vec<f32>> = Vec::new();
         let width = self.embedding.input();
         for (images, by) in [(real, &by.x), (fake, &by.y)] {
@@ -267,6 +293,7 @@ mod tests {
             anchors: &state.anchors.values,
             q: q(config),
             solve,
+            centre: config.critic.centre,
             slice,
         };
         let draw = |part, count| normals(&mut stream(1, Purpose::Noise, 0, part), count);
@@ -290,7 +317,8 @@ mod tests {
 
     #[test]
     fn two_passes_over_one_slice_are_the_pass_of_the_operation() {
-        let config = config("batch");
+        let mut config = config("batch");
+        config.critic.centre = 30.0;
         let state = State::new(&config);
         let (critic, generator) = passes(&state, &config, None);
         let (sliced_critic, sliced_generator) = passes(&state, &config, Some(BATCH));
@@ -303,7 +331,8 @@ mod tests {
 
     #[test]
     fn slices_change_nothing_where_no_batch_norm_sees_them() {
-        let config = config("none");
+        let mut config = config("none");
+        config.critic.centre = 30.0;
         let state = State::new(&config);
         let (whole, _) = passes(&state, &config, None);
         for slice in [5, 6] {
@@ -312,6 +341,50 @@ mod tests {
             assert_close(&whole.embedding, &sliced.embedding, "embedding");
             assert_close(std::slice::from_ref(&whole.anchors), &[sliced.anchors], "anchors");
         }
+    }
+
+    /// It is a term of what the critic climbs, and none of the divergence.
+    #[test]
+    fn the_critic_pays_for_latents_away_from_the_anchors() {
+        let mut config = config("none");
+        let state = State::new(&config);
+        let (free, _) = passes(&state, &config, None);
+        config.critic.centre = 30.0;
+        let (paid, _) = passes(&state, &config, None);
+        assert_eq!(free.divergence.to_bits(), paid.divergence.to_bits());
+        // A step along the difference of the gradients brings the means together.
+        let apart = |state: &State| -> f64 {
+            let real =
+                normals(&mut stream(1, Purpose::Noise, 0, 0), BATCH * state.embedding.input());
+            let fake =
+                normals(&mut stream(1, Purpose::Noise, 0, 1), BATCH * state.embedding.input());
+            let game = Game {
+                embedding: &state.embedding,
+                generator: &state.generator,
+                anchors: &state.anchors.values,
+                q: q(&config),
+                solve: Solve::default(),
+                centre: 0.0,
+                slice: None,
+            };
+            let latents = |rows: &[f32]| game.latents(rows, &mut Statistics::default());
+            game.away(&latents(&real), &latents(&fake)).iter().map(|a| a * a).sum()
+        };
+        let mut moved = state.clone();
+        let (mut length, h) = (0.0, 1e-4);
+        let arrays = moved.embedding.weights.iter_mut().zip(&paid.embedding).zip(&free.embedding);
+        let anchors = [((&mut moved.anchors, &paid.anchors), &free.anchors)];
+        for ((weight, paid), free) in arrays.chain(anchors) {
+            for ((w, paid), free) in weight.values.iter_mut().zip(paid).zip(free) {
+                // The gradient of -30 times the squared distance.
+                let slope = paid - free;
+                length += f64::from(slope).powi(2);
+                *w += h * slope;
+            }
+        }
+        let (before, after) = (apart(&state), apart(&moved));
+        let expected = -f64::from(h) * length / 30.0;
+        assert!(((after - before) / expected - 1.0).abs() < 0.1, "{before} {after} {expected}");
     }
 
     /// The second pass is the derivative of the first with the batch norms of slices: against central differences of the

@@ -9,16 +9,17 @@ pub const MODES: usize = 8;
 /// The deviation of each, on a ring of radius 1.
 pub const SIGMA: f32 = 0.05;
 
-/// Draws points, `x` and `y` in turn.
+/// Draws points, `x` and `y` in turn: of the Gaussians one after the other, so that a batch has as many of each.
 pub(crate) fn draw(count: usize, seed: u64, number: u64) -> Vec<f32> {
     let mut rng = stream(seed, Purpose::Points, number, 0);
-    let modes: Vec<usize> = (0..count).map(|_| rng.random_range(0..MODES)).collect();
+    let first = rng.random_range(0..MODES);
+    let modes = (0..count).map(|i| (first + i) % MODES);
     let noise = normals(&mut rng, 2 * count);
     let point = |(mode, z): (usize, &[f32])| {
         let [x, y] = centre(mode);
         [x + SIGMA * z[0], y + SIGMA * z[1]]
     };
-    modes.into_iter().zip(noise.chunks_exact(2)).flat_map(point).collect()
+    modes.zip(noise.chunks_exact(2)).flat_map(point).collect()
 }
 
 /// The centre of a Gaussian.

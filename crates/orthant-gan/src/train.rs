@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::config::{Config, Kind};
+use crate::config::{Anchors, Config, Critic, Kind, Training};
 use crate::data::{Pictures, batch_indices};
 use crate::error::{Error, Result};
 use crate::kernel::{Rows, Solve};
-use crate::network::{Network, Weight};
+use crate::network::{Network, Statistics, Weight};
 use crate::optim::Stepper;
 use crate::passes::{CriticPass, Game, GeneratorPass};
 use crate::random::{Purpose, normals, stream};
@@ -22,6 +22,21 @@ pub enum Data {
     /// Eight Gaussians on a ring, drawn afresh for each batch.
     Ring,
 }
+
+impl Data {
+    /// A batch by its number, row by row.
+    fn batch(&self, size: usize, number: u64, seed: u64) -> Vec<f32> {
+        match self {
+            Data::Images(images) => {
+                images.batch(&batch_indices(images.len(), size, number, seed)).pixels
+            }
+            Data::Ring => ring::draw(size, seed, number),
+        }
+    }
+}
+
+/// The number of the batch that anchors may begin at: one that training does not come to.
+const FIRST_LATENTS: u64 = 1 << 32;
 
 /// What a step found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -119,12 +134,48 @@ pub(crate) fn q(config: &Config) -> f64 {
     orthant::theory::paper_q(config.kernel.radius, config.kernel.epsilon, config.model.latent)
 }
 
+/// Keeps a weight of the embedding within the limits of the settings.
+fn limit(weight: &mut Weight, critic: &Critic) {
+    if let Some(clip) = critic.clip {
+        #[expect(clippy::cast_possible_truncation, reason = "as weights are")]
+        let clip = clip as f32;
+        weight.values.iter_mut().for_each(|w| *w = w.clamp(-clip, clip));
+    }
+    if let (Some(most), [rows, _, ..]) = (critic.spectral, &weight.shape[..]) {
+        project(&mut weight.values, *rows, most);
+    }
+}
+
 impl Trainer {
     /// A run from the start.
     pub fn new(config: Config, data: Data) -> Result<Self> {
         config.check().map_err(|message| Error::Config { place: "config".into(), message })?;
-        let state = State::new(&config);
-        Trainer::with_state(config, data, state)
+        let mut state = State::new(&config);
+        for weight in &mut state.embedding.weights {
+            limit(weight, &config.critic);
+        }
+        let mut trainer = Trainer::with_state(config, data, state)?;
+        if trainer.config.kernel.anchors == Anchors::Latents {
+            trainer.state.anchors.values = trainer.first_latents();
+        }
+        Ok(trainer)
+    }
+
+    /// As many latents as there are anchors: of data, and of samples.
+    fn first_latents(&self) -> Vec<f32> {
+        let Config { kernel, training, model, .. } = &self.config;
+        let of_samples = kernel.rank / 2;
+        let game = self.game();
+        let mut latents = game.latents(
+            &self.data.batch(kernel.rank - of_samples, FIRST_LATENTS, training.seed),
+            &mut Statistics::default(),
+        );
+        if of_samples > 0 {
+            let mut rng = stream(training.seed, Purpose::Anchors, 0, 1);
+            let samples = game.generate(&normals(&mut rng, of_samples * model.noise));
+            latents.extend(game.latents(&samples, &mut Statistics::default()));
+        }
+        latents
     }
 
     pub(crate) fn with_state(config: Config, data: Data, state: State) -> Result<Self> {
@@ -199,14 +250,8 @@ impl Trainer {
     /// The next batch of the data, row by row.
     fn real(&mut self) -> Vec<f32> {
         let (number, seed) = (self.state.batches, self.config.training.seed);
-        let size = self.config.training.batch;
         self.state.batches += 1;
-        match &self.data {
-            Data::Images(images) => {
-                images.batch(&batch_indices(images.len(), size, number, seed)).pixels
-            }
-            Data::Ring => ring::draw(size, seed, number),
-        }
+        self.data.batch(self.config.training.batch, number, seed)
     }
 
     /// What the generator takes, at a part of a step.
@@ -217,7 +262,7 @@ impl Trainer {
     }
 
     fn game(&self) -> Game<'_> {
-        let Config { kernel, training, .. } = &self.config;
+        let Config { kernel, critic, training, .. } = &self.config;
         let slice = self.config.slice();
         Game {
             embedding: &self.state.embedding,
@@ -229,8 +274,16 @@ impl Trainer {
                 tolerance: kernel.tolerance,
                 max_iterations: kernel.max_iterations,
             },
+            centre: critic.centre,
             slice: (slice < training.batch).then_some(slice),
         }
+    }
+
+    /// What is left of the rates at this step.
+    fn pace(&self) -> f64 {
+        let Training { steps, decay, .. } = self.config.training;
+        let (left, slow) = (steps.saturating_sub(self.state.step), decay * steps as f64);
+        if (left as f64) < slow { left as f64 / slow } else { 1.0 }
     }
 
     fn critic_step(&mut self, part: u64) -> Result<CriticPass> {
@@ -238,6 +291,7 @@ impl Trainer {
         let game = self.game();
         let mut pass: CriticPass = game.critic(&real, &game.generate(&noise))?;
         self.finite("the critic", &pass.embedding, &[&pass.anchors])?;
+        let pace = self.pace();
         let (critic, state) = (&self.config.critic, &mut self.state);
         for statistics in &pass.statistics {
             state.embedding.update_running(statistics);
@@ -249,18 +303,11 @@ impl Trainer {
         for (i, (weight, gradient)) in
             state.embedding.weights.iter_mut().zip(&pass.embedding).enumerate()
         {
-            state.critic_stepper.descend(i, critic.rate, &mut weight.values, gradient);
-            if let Some(clip) = critic.clip {
-                #[expect(clippy::cast_possible_truncation, reason = "as weights are")]
-                let clip = clip as f32;
-                weight.values.iter_mut().for_each(|w| *w = w.clamp(-clip, clip));
-            }
-            if let (Some(most), [rows, _, ..]) = (critic.spectral, &weight.shape[..]) {
-                project(&mut weight.values, *rows, most);
-            }
+            state.critic_stepper.descend(i, pace * critic.rate, &mut weight.values, gradient);
+            limit(weight, critic);
         }
         let (last, rate) = (pass.embedding.len(), critic.anchor_rate.unwrap_or(critic.rate));
-        state.critic_stepper.descend(last, rate, &mut state.anchors.values, &pass.anchors);
+        state.critic_stepper.descend(last, pace * rate, &mut state.anchors.values, &pass.anchors);
         Ok(pass)
     }
 
@@ -277,6 +324,7 @@ impl Trainer {
         };
         let [real_real, real_fake, fake_fake] =
             rows.log_mean_kernels(self.config.kernel.epsilon)?;
+        let pace = self.pace();
         let (player, state) = (&self.config.generator, &mut self.state);
         state.generator.update_running(&pass.statistics);
         state.generator_stepper.begin();
@@ -286,7 +334,7 @@ impl Trainer {
         let keep = player.average.min((1.0 + done) / (10.0 + done)) as f32;
         let weights = state.generator.weights.iter_mut().zip(&mut state.average);
         for (i, ((weight, average), gradient)) in weights.zip(&pass.generator).enumerate() {
-            state.generator_stepper.descend(i, player.rate, &mut weight.values, gradient);
+            state.generator_stepper.descend(i, pace * player.rate, &mut weight.values, gradient);
             for (average, weight) in average.values.iter_mut().zip(&weight.values) {
                 *average = if player.average > 0.0 {
                     keep * *average + (1.0 - keep) * weight
@@ -305,5 +353,60 @@ impl Trainer {
         }
         let what = format!("the gradient of {what}");
         Err(Error::Diverged { step: self.state.step + 1, what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trainer(more: &str) -> Trainer {
+        let text =
+            format!("[data]\nkind = \"ring\"\n[model]\nwidth = 16\nlatent = 4\nnoise = 2\n{more}");
+        Trainer::new(Config::parse("test", &text).unwrap(), Data::Ring).unwrap()
+    }
+
+    #[test]
+    fn limits_hold_before_the_first_step() {
+        let trainer = trainer("[critic]\nspectral = 0.5\nclip = 0.1\n");
+        for weight in &trainer.state.embedding.weights {
+            assert!(weight.values.iter().all(|w| w.abs() <= 0.1), "{}", weight.name);
+            if let [rows, _, ..] = weight.shape[..] {
+                let mut within = weight.values.clone();
+                project(&mut within, rows, 0.5001);
+                assert_eq!(within, weight.values, "{}", weight.name);
+            }
+        }
+    }
+
+    /// A new point of the ring has an anchor nearby, which draws of Lemma 1 far from it are not.
+    #[test]
+    fn anchors_may_begin_at_latents() {
+        let farthest = |anchors: &str| {
+            let trainer =
+                trainer(&format!("[kernel]\nrank = 201\nradius = 40.0\nanchors = \"{anchors}\"\n"));
+            let rows = trainer.data.batch(64, 7, 1);
+            let latents = trainer.game().latents(&rows, &mut Statistics::default());
+            let anchors = &trainer.state.anchors.values;
+            assert_eq!(anchors.len(), 201 * 4);
+            let squared = |z: &[f32], u: &[f32]| -> f32 {
+                z.iter().zip(u).map(|(z, u)| (z - u) * (z - u)).sum()
+            };
+            let nearest = |z: &[f32]| {
+                anchors.chunks_exact(4).map(|u| squared(z, u)).fold(f32::INFINITY, f32::min)
+            };
+            latents.chunks_exact(4).map(nearest).fold(0.0, f32::max)
+        };
+        let (latents, lemma) = (farthest("latents"), farthest("lemma"));
+        assert!(latents < 0.2 && lemma > 5.0 * latents, "{latents} {lemma}");
+    }
+
+    #[test]
+    fn rates_fall_to_zero_over_the_last_part_of_the_steps() {
+        let mut trainer = trainer("[training]\nsteps = 100\nbatch = 8\ndecay = 0.4\n");
+        for (step, pace) in [(0, 1.0), (60, 1.0), (80, 0.5), (99, 0.025), (100, 0.0), (120, 0.0)] {
+            trainer.state.step = step;
+            assert!((trainer.pace() - pace).abs() < 1e-12, "{step}: {}", trainer.pace());
+        }
     }
 }

@@ -26,6 +26,7 @@
 
 mod means;
 
+use std::ops::Range;
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -77,7 +78,7 @@ impl Window {
     }
 
     /// Where the table of axis `a` is, for so many points.
-    fn table(&self, a: usize, points: usize) -> std::ops::Range<usize> {
+    fn table(&self, a: usize, points: usize) -> Range<usize> {
         let start = self.len[..a].iter().sum::<usize>() * points;
         start..start + self.len[a] * points
     }
@@ -219,7 +220,7 @@ pub(crate) struct Separable<'a, T> {
     completed: Vec<f64>,
     /// What each node had of the mass in the last pass.
     mass: Vec<f64>,
-    /// Whether the message of the factors, as they are, has been told whole; and whether the last pass sent a part of it.
+    /// Whether `total` and `top` are the whole message of the factors as they are; and whether the last pass sent a part of it.
     told: bool,
     sent: bool,
     /// For each chunk: sums and exponents over all nodes.
@@ -372,6 +373,8 @@ impl<'g> Geometry<'g> {
 fn block<T>() -> usize {
     512 / size_of::<T>()
 }
+/// Points of a block at most.
+const MOST_BLOCK: usize = 512 / size_of::<f32>();
 
 impl<T: Float> Work<T> {
     /// Loads `Z` of a window; returns `s`, or minus infinity if no node of the window has a message.
@@ -403,25 +406,26 @@ impl<T: Float> Work<T> {
         scale
     }
 
-    /// Adds `factor Z_u sums_u` of a window to the sums over the lattice: mass of the plan.
+    /// Adds `factor Z_u sums_u` of a window to the sums over the lattice: mass of the plan. Of several columns, those of
+    /// one after those of the other.
     fn add_mass(&self, geometry: &Geometry<'_>, window: &Window, factor: f64, total: &mut [f64]) {
         let width = window.len[geometry.dim - 1];
         let nodes = window.nodes();
-        for (row, (z, sums)) in self.z[..nodes]
-            .chunks_exact(width)
-            .zip(self.sums[..nodes].chunks_exact(width))
-            .enumerate()
-        {
-            let start = geometry.row_start(window, row);
-            for ((total, z), sum) in total[start..].iter_mut().zip(z).zip(sums) {
-                *total += factor * z.to_f64() * sum;
+        let columns = total.chunks_exact_mut(geometry.lattice.nodes());
+        for (total, sums) in columns.zip(self.sums.chunks_exact(nodes)) {
+            let rows = self.z[..nodes].chunks_exact(width).zip(sums.chunks_exact(width));
+            for (row, (z, sums)) in rows.enumerate() {
+                let start = geometry.row_start(window, row);
+                for ((total, z), sum) in total[start..].iter_mut().zip(z).zip(sums) {
+                    *total += factor * z.to_f64() * sum;
+                }
             }
         }
     }
 
-    /// Clears the sums of a window.
-    fn clear(&mut self, window: &Window) {
-        room(&mut self.sums, window.nodes()).fill(0.0);
+    /// Clears the sums of a window, so many columns.
+    fn clear(&mut self, window: &Window, columns: usize) {
+        room(&mut self.sums, columns * window.nodes()).fill(0.0);
     }
 
     /// Fills the tables for points `from..from + len` of a cell, whose offsets are `offsets`; returns
@@ -487,10 +491,11 @@ impl<T: Float> Work<T> {
         }
     }
 
-    /// `sums_u += sum_x factor_x T_u(x)` for the points of the tables.
-    fn scatter(&mut self, geometry: &Geometry<'_>, window: &Window, points: usize) {
+    /// `sums_u += sum_x factor_x T_u(x)` for the points of the tables, in a column of the sums.
+    fn scatter(&mut self, geometry: &Geometry<'_>, window: &Window, points: usize, column: usize) {
         let factors = &self.factors[..points];
-        let sums = &mut self.sums[..window.nodes()];
+        let nodes = window.nodes();
+        let sums = &mut self.sums[column * nodes..(column + 1) * nodes];
         let table = |a: usize| &self.tables[window.table(a, points)];
         let (last, width) = (geometry.dim - 1, window.len[geometry.dim - 1]);
         if last == 0 {
@@ -549,7 +554,7 @@ impl<T: Float> Work<T> {
         let top = simd::largest(a).max(1e-280);
         let per_top = 1.0 / top;
         let mut error = 0.0;
-        self.clear(&spot.window);
+        self.clear(&spot.window, 1);
         for from in (0..factors.len()).step_by(block::<T>()) {
             let len = block::<T>().min(factors.len() - from);
             let points = self.tabulate(geometry, &spot.window, offsets, from, len);
@@ -570,7 +575,7 @@ impl<T: Float> Work<T> {
                 *q = next(factor, *a, s);
                 *scaled = T::from_f64(*q * per_top);
             }
-            self.scatter(geometry, &spot.window, points);
+            self.scatter(geometry, &spot.window, points, 0);
         }
         spot.logs = false;
         spot.scale = scale;
@@ -598,7 +603,7 @@ impl<T: Float> Work<T> {
         let scale = self.load(geometry, &spot.cell, &spot.window, z);
         let shift = scale - spot.scale;
         let centre = geometry.centre(&spot.window);
-        self.clear(&spot.window);
+        self.clear(&spot.window, 1);
         for from in (0..factors.len()).step_by(block::<T>()) {
             let len = block::<T>().min(factors.len() - from);
             let points = self.tabulate(geometry, &spot.window, offsets, from, len);
@@ -615,7 +620,7 @@ impl<T: Float> Work<T> {
                 *q = new;
                 *scaled = T::from_f64(factor);
             }
-            self.scatter(geometry, &spot.window, points);
+            self.scatter(geometry, &spot.window, points, 0);
         }
         spot.logs = true;
         spot.scale = scale;
@@ -646,7 +651,7 @@ impl<T: Float> Work<T> {
             top = top.max(*q);
         }
         let centre = geometry.centre(&spot.window);
-        self.clear(&spot.window);
+        self.clear(&spot.window, 1);
         for from in (0..factors.len()).step_by(block::<T>()) {
             let len = block::<T>().min(factors.len() - from);
             let points = self.tabulate(geometry, &spot.window, offsets, from, len);
@@ -659,7 +664,7 @@ impl<T: Float> Work<T> {
                 out[from + i] = scale + exponent + self.out[i].to_f64().ln();
                 *scaled = T::from_f64((factors[from + i] - top).exp());
             }
-            self.scatter(geometry, &spot.window, points);
+            self.scatter(geometry, &spot.window, points, 0);
         }
         spot.logs = true;
         spot.scale = scale;
@@ -668,7 +673,7 @@ impl<T: Float> Work<T> {
 }
 
 impl<T: Float> Work<T> {
-    /// Adds what the points of a cell send, each times its value, to the sums.
+    /// Adds what the points of a cell send, each times its values, to the sums: those of some columns.
     #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
     fn contract(
         &mut self,
@@ -677,25 +682,36 @@ impl<T: Float> Work<T> {
         offsets: &[f64],
         factors: &[f64],
         z: &[f64],
-        mut value: impl FnMut(usize) -> f64,
+        columns: Range<usize>,
+        values: &mut [f64],
+        value: impl Fn(usize, &mut [f64]),
         total: &mut [f64],
     ) {
         let shift = self.load(geometry, &spot.cell, &spot.window, z) - spot.scale;
         // Relative to the largest factor, so that small ones keep their digits in single precision.
         let top = factors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let per_top = 1.0 / top;
-        self.clear(&spot.window);
+        let each = values.len() / MOST_BLOCK;
+        self.clear(&spot.window, columns.len());
         for from in (0..factors.len()).step_by(block::<T>()) {
             let len = block::<T>().min(factors.len() - from);
             let points = self.tabulate(geometry, &spot.window, offsets, from, len);
-            let scaled = room(&mut self.factors, points);
-            scaled[len..].fill(T::ZERO);
-            for (i, scaled) in scaled[..len].iter_mut().enumerate() {
-                let q = factors[from + i];
-                let q = if spot.logs { (q - top).exp() } else { q * per_top };
-                *scaled = T::from_f64(q * value(from + i));
+            let scaled = |q: f64| if spot.logs { (q - top).exp() } else { q * per_top };
+            for (i, row) in values.chunks_exact_mut(each).enumerate().take(len) {
+                value(from + i, row);
+                let q = scaled(factors[from + i]);
+                for value in row {
+                    *value *= q;
+                }
             }
-            self.scatter(geometry, &spot.window, points);
+            for (place, column) in columns.clone().enumerate() {
+                let factors = room(&mut self.factors, points);
+                factors[len..].fill(T::ZERO);
+                for (factor, row) in factors.iter_mut().zip(values.chunks_exact(each)).take(len) {
+                    *factor = T::from_f64(row[column]);
+                }
+                self.scatter(geometry, &spot.window, points, place);
+            }
         }
         let top = if spot.logs { top } else { top.ln() };
         self.add_mass(geometry, &spot.window, (top + shift).exp(), total);
@@ -743,7 +759,7 @@ impl<T: Float> Work<T> {
         factors[len..].fill(T::ZERO);
         let logs = &self.logs[from..from + len];
         simd::exp_row(logs, &self.zero[..len], top, &mut factors[..len]);
-        self.scatter(geometry, tile, points);
+        self.scatter(geometry, tile, points, 0);
         [len, points]
     }
 
@@ -761,7 +777,7 @@ impl<T: Float> Work<T> {
     ) {
         geometry.lattice.check_cancelled();
         let top = self.tile_exponents(geometry, cell, tile, offsets, f);
-        self.clear(tile);
+        self.clear(tile, 1);
         for from in (0..cell.len).step_by(block::<T>()) {
             self.tile_block(geometry, cell, tile, offsets, from, top);
         }
@@ -844,7 +860,7 @@ impl Work<f64> {
             }
         }
         for from in (0..cell.len).step_by(block::<f64>()) {
-            self.clear(tile);
+            self.clear(tile, 1);
             let [len, points] = self.tile_block(geometry, cell, tile, offsets, from, top);
             for &(at, node, scale) in &sought {
                 let open = &mut open[at];
@@ -1155,6 +1171,7 @@ impl<'a, T: Float> Separable<'a, T> {
 
     /// Adds the sums of all chunks and turns them into a message.
     fn send(&mut self, y: &mut [f64]) -> Result<()> {
+        self.told = false;
         Local.sum(&self.sums, &mut self.mass);
         for ((y, sum), z) in y.iter_mut().zip(&self.mass).zip(&self.z) {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
@@ -1164,7 +1181,6 @@ impl<'a, T: Float> Separable<'a, T> {
             return Err(self.breakdown(sum));
         }
         self.passes += 1;
-        self.told = false;
         // The constant of relaxed updates changes after the pass.
         self.sent = !self.hold;
         Ok(())
@@ -1378,6 +1394,11 @@ impl<'a, T: Float> Separable<'a, T> {
             },
         );
         Local.sum(&self.sums, &mut self.total);
+        self.tell(y);
+    }
+
+    /// Writes the last message that was computed whole.
+    fn tell(&self, y: &mut [f64]) {
         for ((y, sum), top) in y.iter_mut().zip(&self.total).zip(&self.top) {
             *y = if *top > f64::NEG_INFINITY { top + sum.ln() } else { *top };
         }
@@ -1735,6 +1756,7 @@ impl<T: Float> Side for Separable<'_, T> {
 
     fn message(&mut self, f: &[f64], y: &mut [f64]) {
         self.whole(f, y);
+        self.told = false;
     }
 
     fn first_message(&mut self, f: &[f64], y: &mut [f64]) {
@@ -1743,16 +1765,19 @@ impl<T: Float> Side for Separable<'_, T> {
     }
 
     fn complete(&mut self, y: &mut [f64]) {
-        if !self.told {
-            self.whole_message(y);
-        }
+        self.whole_message(y);
     }
 
     fn whole_message(&mut self, y: &mut [f64]) -> bool {
+        if self.told {
+            self.tell(y);
+            return true;
+        }
         let begun = Instant::now();
         let mut f = std::mem::take(&mut self.f);
         self.potential(&mut f);
         self.whole(&f, y);
+        self.told = true;
         self.f = f;
         self.builds.time += begun.elapsed();
         true
@@ -1800,34 +1825,36 @@ impl<T: Float> Mixed for Separable<'_, T> {
         let nodes = self.lattice.nodes();
         let z = &self.z[..];
         let mut out = vec![0.0; columns * nodes];
-        for (c, out) in out.chunks_exact_mut(nodes).enumerate() {
+        // As many columns at a time as there is room for.
+        let group = (SUMS / self.sums.len()).clamp(1, columns);
+        let mut sums = vec![0.0; self.chunks.len() * group * nodes];
+        for (part, out) in out.chunks_mut(group * nodes).enumerate() {
+            let part = part * group..part * group + out.len() / nodes;
+            let sums = &mut sums[..self.chunks.len() * out.len()];
             self.chunks
                 .par_iter_mut()
-                .zip(self.sums.par_chunks_mut(nodes))
+                .zip(sums.par_chunks_mut(out.len()))
                 .with_max_len(1)
                 .for_each(|(chunk, sums)| {
                     sums.fill(0.0);
-                    let mut values = vec![0.0; columns];
+                    let values = &mut vec![0.0; columns * MOST_BLOCK][..];
                     let Chunk { first, spots, offsets, factors, work, exact, .. } = chunk;
                     for spot in spots {
                         let range = spot.cell.first..spot.cell.first + spot.cell.len;
                         let first = *first + range.start;
                         let offsets =
                             &offsets[range.start * geometry.dim..range.end * geometry.dim];
-                        let factors = &factors[range];
-                        let column = |i: usize| {
-                            value(first + i, &mut values);
-                            values[c]
-                        };
+                        let (q, part) = (&factors[range], part.clone());
+                        let of = |i: usize, row: &mut [f64]| value(first + i, row);
                         // Powers must stay in the range of the numbers.
                         if size_of::<T>() == 8 || geometry.power_range(spot, half) > NARROW {
-                            exact.contract(&geometry, spot, offsets, factors, z, column, sums);
+                            exact.contract(&geometry, spot, offsets, q, z, part, values, of, sums);
                         } else {
-                            work.contract(&geometry, spot, offsets, factors, z, column, sums);
+                            work.contract(&geometry, spot, offsets, q, z, part, values, of, sums);
                         }
                     }
                 });
-            Local.sum(&self.sums, out);
+            Local.sum(sums, out);
         }
         out
     }
