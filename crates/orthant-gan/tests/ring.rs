@@ -19,5 +19,4 @@ fn all_eight_gaussians_are_covered() {
     let after = coverage(&trainer.generator().points(4000, 1).unwrap());
     assert_eq!(after.covered(), MODES, "{after:?}");
     assert!(after.near > 0.6, "{after:?}");
-    println!("{after:?}");
 }

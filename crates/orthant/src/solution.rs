@@ -157,7 +157,7 @@ pub const PAIRS_LIMIT: f64 = 2e9;
 pub struct Times {
     /// Drawing anchors and storing features or kernel matrices.
     pub features: Duration,
-    /// Iterations, and the figures that are computed from the plan at the end.
+    /// The rest: iterations, and the figures that are computed from the plan at the end.
     pub solve: Duration,
 }
 
