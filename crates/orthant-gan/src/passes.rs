@@ -285,18 +285,24 @@ mod tests {
         Config::parse("test", &text).unwrap()
     }
 
-    fn passes(state: &State, config: &Config, slice: Option<usize>) -> (CriticPass, GeneratorPass) {
-        let solve = Solve { tolerance: 1e-10, ..Solve::default() };
-        let game = Game {
+    fn game<'s>(state: &'s State, config: &Config, slice: Option<usize>) -> Game<'s> {
+        Game {
             embedding: &state.embedding,
             generator: &state.generator,
             anchors: &state.anchors.values,
             q: q(config),
-            solve,
+            solve: Solve { tolerance: 1e-10, ..Solve::default() },
             centre: config.critic.centre,
             slice,
-        };
-        let draw = |part, count| normals(&mut stream(1, Purpose::Noise, 0, part), count);
+        }
+    }
+
+    fn draw(part: u64, count: usize) -> Vec<f32> {
+        normals(&mut stream(1, Purpose::Noise, 0, part), count)
+    }
+
+    fn passes(state: &State, config: &Config, slice: Option<usize>) -> (CriticPass, GeneratorPass) {
+        let game = game(state, config, slice);
         let real = draw(0, BATCH * state.embedding.input());
         // The same images whatever the slices are: the generator has batch norms.
         let fake = draw(1, BATCH * state.embedding.input());
@@ -354,21 +360,12 @@ mod tests {
         assert_eq!(free.divergence.to_bits(), paid.divergence.to_bits());
         // A step along the difference of the gradients brings the means together.
         let apart = |state: &State| -> f64 {
-            let real =
-                normals(&mut stream(1, Purpose::Noise, 0, 0), BATCH * state.embedding.input());
-            let fake =
-                normals(&mut stream(1, Purpose::Noise, 0, 1), BATCH * state.embedding.input());
-            let game = Game {
-                embedding: &state.embedding,
-                generator: &state.generator,
-                anchors: &state.anchors.values,
-                q: q(&config),
-                solve: Solve::default(),
-                centre: 0.0,
-                slice: None,
-            };
-            let latents = |rows: &[f32]| game.latents(rows, &mut Statistics::default());
-            game.away(&latents(&real), &latents(&fake)).iter().map(|a| a * a).sum()
+            let game = game(state, &config, None);
+            let [x, y] = [0, 1].map(|part| {
+                let rows = draw(part, BATCH * state.embedding.input());
+                game.latents(&rows, &mut Statistics::default())
+            });
+            game.away(&x, &y).iter().map(|a| a * a).sum()
         };
         let mut moved = state.clone();
         let (mut length, h) = (0.0, 1e-4);

@@ -201,6 +201,8 @@ struct Work<T> {
     exponent_tables: [Vec<f64>; MOST_AXES],
     logs: Vec<f64>,
     zero: Vec<f64>,
+    /// Values of a block of points, row by row.
+    values: Vec<f64>,
 }
 
 /// One cloud on a lattice. See the [module](self).
@@ -373,8 +375,6 @@ impl<'g> Geometry<'g> {
 fn block<T>() -> usize {
     512 / size_of::<T>()
 }
-/// Points of a block at most.
-const MOST_BLOCK: usize = 512 / size_of::<f32>();
 
 impl<T: Float> Work<T> {
     /// Loads `Z` of a window; returns `s`, or minus infinity if no node of the window has a message.
@@ -673,7 +673,8 @@ impl<T: Float> Work<T> {
 }
 
 impl<T: Float> Work<T> {
-    /// Adds what the points of a cell send, each times its values, to the sums: those of some columns.
+    /// Adds what the points of a cell send, each times its values, to the sums: some columns of all
+    /// `of` them.
     #[expect(clippy::too_many_arguments, reason = "parts of one chunk")]
     fn contract(
         &mut self,
@@ -683,7 +684,7 @@ impl<T: Float> Work<T> {
         factors: &[f64],
         z: &[f64],
         columns: Range<usize>,
-        values: &mut [f64],
+        of: usize,
         value: impl Fn(usize, &mut [f64]),
         total: &mut [f64],
     ) {
@@ -691,13 +692,13 @@ impl<T: Float> Work<T> {
         // Relative to the largest factor, so that small ones keep their digits in single precision.
         let top = factors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let per_top = 1.0 / top;
-        let each = values.len() / MOST_BLOCK;
         self.clear(&spot.window, columns.len());
         for from in (0..factors.len()).step_by(block::<T>()) {
             let len = block::<T>().min(factors.len() - from);
             let points = self.tabulate(geometry, &spot.window, offsets, from, len);
             let scaled = |q: f64| if spot.logs { (q - top).exp() } else { q * per_top };
-            for (i, row) in values.chunks_exact_mut(each).enumerate().take(len) {
+            let values = room(&mut self.values, of * len);
+            for (i, row) in values.chunks_exact_mut(of).enumerate() {
                 value(from + i, row);
                 let q = scaled(factors[from + i]);
                 for value in row {
@@ -707,7 +708,8 @@ impl<T: Float> Work<T> {
             for (place, column) in columns.clone().enumerate() {
                 let factors = room(&mut self.factors, points);
                 factors[len..].fill(T::ZERO);
-                for (factor, row) in factors.iter_mut().zip(values.chunks_exact(each)).take(len) {
+                let rows = self.values[..of * len].chunks_exact(of);
+                for (factor, row) in factors.iter_mut().zip(rows) {
                     *factor = T::from_f64(row[column]);
                 }
                 self.scatter(geometry, &spot.window, points, place);
@@ -1837,7 +1839,6 @@ impl<T: Float> Mixed for Separable<'_, T> {
                 .with_max_len(1)
                 .for_each(|(chunk, sums)| {
                     sums.fill(0.0);
-                    let values = &mut vec![0.0; columns * MOST_BLOCK][..];
                     let Chunk { first, spots, offsets, factors, work, exact, .. } = chunk;
                     for spot in spots {
                         let range = spot.cell.first..spot.cell.first + spot.cell.len;
@@ -1848,9 +1849,9 @@ impl<T: Float> Mixed for Separable<'_, T> {
                         let of = |i: usize, row: &mut [f64]| value(first + i, row);
                         // Powers must stay in the range of the numbers.
                         if size_of::<T>() == 8 || geometry.power_range(spot, half) > NARROW {
-                            exact.contract(&geometry, spot, offsets, q, z, part, values, of, sums);
+                            exact.contract(&geometry, spot, offsets, q, z, part, columns, of, sums);
                         } else {
-                            work.contract(&geometry, spot, offsets, q, z, part, values, of, sums);
+                            work.contract(&geometry, spot, offsets, q, z, part, columns, of, sums);
                         }
                     }
                 });
