@@ -179,13 +179,12 @@ impl Solution {
 
     fn lines(&self) -> Lines {
         let s = &self.inner;
-        let balanced = s.certified() == s.value;
-        let (of_value, of_kl) = match s.interval {
-            Some(range) if balanced => (Some(range), Some(range.shifted(s.value_kl - s.value))),
-            other => (None, other),
-        };
-        let mut lines =
-            Lines::new().value("value", s.value, of_value).value("value_kl", s.value_kl, of_kl);
+        let balanced = s.rho.iter().all(|rho| rho.is_infinite());
+        let mut lines = Lines::new().value("value", s.value, s.interval).value(
+            "value_kl",
+            s.value_kl,
+            s.interval_kl,
+        );
         if let Some(cost) = s.transport_cost {
             lines = lines.value("transport_cost", cost, None);
         }
@@ -220,8 +219,18 @@ impl Solution {
     }
 
     #[getter]
+    fn interval_kl(&self) -> Option<Interval> {
+        interval(self.inner.interval_kl)
+    }
+
+    #[getter]
     fn corrected(&self) -> Option<f64> {
         self.inner.corrected
+    }
+
+    #[getter]
+    fn corrected_kl(&self) -> Option<f64> {
+        self.inner.corrected_kl
     }
 
     #[getter]

@@ -150,8 +150,9 @@ const SOLVE_EXAMPLES_ROT: &str = "Examples:\n  \
     Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet, PLY; - reads\n\
     standard input. JSON: value, value_kl, transport_cost, mass (of the plan: 1 without --reach),\n\
     epsilon, rho_x, rho_y (null without --reach), n, m, dim, method, rank, error_bound (0 if exact,\n\
-    null if not known), interval{low,high,kind} of the value (with --reach: of value_kl) of the exact\n\
-    kernel (kind exact, bound or sampled; null if not known), corrected, stages (epsilons gone\n\
+    null if not known), interval{low,high,kind} of the value of the exact kernel (kind exact, bound or\n\
+    sampled; null if not known, as with --reach), interval_kl (the same of value_kl), corrected,\n\
+    corrected_kl, stages (epsilons gone\n\
     through), polished (iterations of the exact kernel at the end, or null), reason (null if there is\n\
     none), converged, stop, iterations, marginal_error_x, marginal_error_y (of the convergence),\n\
     marginal_gap_x, marginal_gap_y (L1 distance of the plan's marginals from the weights),\n\

@@ -31,7 +31,9 @@ pub(crate) struct Report {
     pub(crate) error_bound: Option<f64>,
     /// Where the value of the exact kernel is.
     pub(crate) interval: Option<Ends>,
+    pub(crate) interval_kl: Option<Ends>,
     pub(crate) corrected: Option<f64>,
+    pub(crate) corrected_kl: Option<f64>,
     pub(crate) stages: usize,
     pub(crate) polished: Option<usize>,
     pub(crate) reason: Option<String>,
@@ -135,11 +137,6 @@ impl Report {
         self.rho_x.is_some() || self.rho_y.is_some()
     }
 
-    /// What bounds and intervals are about.
-    pub(crate) fn certified(&self) -> f64 {
-        if self.is_unbalanced() { self.value_kl } else { self.value }
-    }
-
     /// Of one term; `read` and `total` are filled in by the command.
     pub(crate) fn of_solution(s: &Solution, sizes: Sizes) -> Self {
         let [rho_x, rho_y] = s.rho.map(|rho| Some(rho).filter(|r| r.is_finite()));
@@ -158,7 +155,9 @@ impl Report {
             rank: s.rank,
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
             interval: s.interval.map(Ends::of),
+            interval_kl: s.interval_kl.map(Ends::of),
             corrected: s.corrected,
+            corrected_kl: s.corrected_kl,
             stages: s.stages,
             polished: s.polished,
             reason: s.reason.clone(),
@@ -224,7 +223,9 @@ impl Report {
                 d.bound().filter(|b| b.is_finite())
             },
             interval: d.interval().map(Ends::of),
+            interval_kl: d.interval().map(Ends::of),
             corrected: d.corrected(),
+            corrected_kl: d.corrected(),
             stages: d.cross.stages,
             polished: d.terms().iter().filter_map(|t| t.polished).max(),
             reason: cross.reason.clone(),

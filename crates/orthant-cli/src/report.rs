@@ -9,7 +9,7 @@ use orthant_draw::{MOST_ARROWS, MOST_POINTS, Panel, Picture, thinned};
 use crate::args;
 use crate::failure::Failure;
 use crate::input::{self, Clouds};
-use crate::output::{self, Report, number, rough};
+use crate::output::{self, Ends, Report, number, rough};
 use crate::progress::Bar;
 use crate::solve::{self, Answer, Channel};
 use crate::view::View;
@@ -185,7 +185,7 @@ impl Page<'_> {
         let _ = writeln!(
             page,
             "<p>Sinkhorn divergence <span class=\"value\">{}</span>{}</p>",
-            with_interval(divergence, divergence.value),
+            with_interval(divergence.interval, divergence.value),
             if divergence.value == 0.0 { ": the clouds are equal" } else { "" }
         );
         if !(report.converged && divergence.converged) {
@@ -224,7 +224,7 @@ impl Page<'_> {
         let r = self.report;
         let row = |name: &str, value: String, note: &str| [name.to_owned(), value, note.to_owned()];
         let interval = |r: &Report, name: &str| {
-            let Some(i) = r.interval else {
+            let Some(i) = r.interval_kl else {
                 let note = "not known of this method; --certify finds it";
                 return row(name, "no error bar".to_owned(), note);
             };
@@ -233,7 +233,7 @@ impl Page<'_> {
                 "bound" => "the exact value is in there: a proven bound",
                 _ => "the exact value is in there: samples of the plan, three standard errors",
             };
-            let (low, high) = (r.certified() - i.low, i.high - r.certified());
+            let (low, high) = (r.value_kl - i.low, i.high - r.value_kl);
             row(name, format!("-{} to +{}", rough(low, 1), rough(high, 1)), note)
         };
         let mut rows = vec![
@@ -244,8 +244,8 @@ impl Page<'_> {
                 &format!("{} coordinates", r.dim),
             ),
             row("epsilon", number(r.epsilon), "of the entropic regularisation"),
-            row("value", with_interval(r, r.value), "W, as the paper has it"),
-            row("value_kl", with_interval(r, r.value_kl), "POT \"KL\", OTT"),
+            row("value", with_interval(r.interval, r.value), "W, as the paper has it"),
+            row("value_kl", with_interval(r.interval_kl, r.value_kl), "POT \"KL\", OTT"),
             interval(r, "their error"),
         ];
         if let Some(cost) = r.transport_cost {
@@ -274,12 +274,9 @@ impl Page<'_> {
     }
 }
 
-/// A value, with its interval if that is about it.
-fn with_interval(report: &Report, value: f64) -> String {
-    match report.interval {
-        Some(interval) if value == report.certified() => interval.around(value),
-        _ => number(value),
-    }
+/// A value, with its interval if that is known.
+fn with_interval(interval: Option<Ends>, value: f64) -> String {
+    interval.map_or_else(|| number(value), |interval| interval.around(value))
 }
 
 /// Text in a page.

@@ -492,11 +492,11 @@ fn values(report: &Report, used: Used) -> Vec<Row> {
     let row = |name: &str, value: String, note: &str| -> Row {
         [name.to_owned(), value, note.to_owned()]
     };
-    // The interval is about one of them.
-    let values = [report.value, report.value_kl].map(|value| match report.interval {
-        Some(interval) if value == report.certified() => interval.around(value),
-        _ => number(value),
-    });
+    let values = [(report.value, report.interval), (report.value_kl, report.interval_kl)].map(
+        |(value, interval)| {
+            interval.map_or_else(|| number(value), |interval| interval.around(value))
+        },
+    );
     let Some(terms) = &report.terms else {
         let cost = match report.transport_cost {
             Some(cost) => row("transport cost", number(cost), "<P,C>"),
@@ -584,13 +584,13 @@ fn error(arguments: &Solve, report: &Report, used: Used) -> Option<Row> {
             format!("more than {whole} itself")
         }
     };
-    let sampled = report.interval.filter(|i| i.kind == "sampled");
+    let sampled = report.interval_kl.filter(|i| i.kind == "sampled");
     if let Some(i) = sampled {
-        let about = report.certified();
+        let about = report.value_kl;
         let farthest = (i.high - about).max(about - i.low);
         let mut note =
             format!("from samples of the plan, three standard errors; {}", part(farthest));
-        if let Some(corrected) = report.corrected.filter(|c| (c - about).abs() > 1e-9 * value) {
+        if let Some(corrected) = report.corrected_kl.filter(|c| (c - about).abs() > 1e-9 * value) {
             let _ = write!(note, "; corrected {}", number(corrected));
         }
         return Some(["error".to_owned(), format!("at most {}", rough(farthest, 1)), note]);

@@ -58,8 +58,8 @@
 //! value_kl = min_P <P, C> + eps KL(P | a b^T) + rho_x KL(P 1 | a) + rho_y KL(P^T 1 | b)
 //! ```
 //!
-//! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and
-//! intervals hold, for `value_kl` ([`Solution::certified`]). [`Solution::mass`] is the mass of the plan.
+//! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and intervals hold, for `value_kl`
+//! ([`Solution::interval_kl`]). [`Solution::mass`] is the mass of the plan.
 //!
 //! # Several clouds
 //!

@@ -721,7 +721,7 @@ impl<'p> Problem<'p> {
 
     /// The solution of the user's problem, out of that in the coordinates of the term, and its plan.
     fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> (Solution, Scaling) {
-        let (interval, corrected) = self.interval(task, &solved);
+        let around = self.around(task, &solved);
         let Solved { outcome, builds, transport_cost, distance, rank, outside, mut kernel } =
             solved;
         let (term, x, y) = (task.term, task.x, task.y);
@@ -762,6 +762,8 @@ impl<'p> Problem<'p> {
             let mass = if task.unbalanced.is_some() { measure.mass() } else { 1.0 };
             measure.weights().iter().map(|w| mass * w).collect()
         };
+        // The two values of an unbalanced problem differ by a function of the plan, about which nothing is known.
+        let unbalanced = task.unbalanced.is_some();
         let solution = Solution {
             value,
             value_kl,
@@ -781,8 +783,10 @@ impl<'p> Problem<'p> {
             method: self.used(),
             reason: self.reason.clone(),
             bound: distance.bound,
-            interval,
-            corrected,
+            interval: if unbalanced { None } else { around.interval(value) },
+            interval_kl: around.interval(value_kl),
+            corrected: around.corrected.map(|c| value + c).filter(|_| !unbalanced),
+            corrected_kl: around.corrected.map(|c| value_kl + c),
             stages: 1,
             polished: (self.round > 0 && self.storage == Storage::Online)
                 .then_some(outcome.iterations),
@@ -802,8 +806,9 @@ impl<'p> Problem<'p> {
         (solution, scaling)
     }
 
-    /// Where the value of the exact kernel is, at convergence, as far as that is known; and the best guess.
-    fn interval(&self, task: &Task, solved: &Solved) -> (Option<Interval>, Option<f64>) {
+    /// Where the value of the exact kernel is, at convergence, relative to that of the solve, as far as that is known;
+    /// and the best guess.
+    fn around(&self, task: &Task, solved: &Solved) -> Around {
         let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
         let Distance { bound, bounds, rounding } = solved.distance;
         let (a, b) = self.weights(task);
@@ -834,19 +839,19 @@ impl<'p> Problem<'p> {
         let size = dual.map_or(value.abs(), |(_, dual)| dual.size);
         let rounding = 1e-14 * size - change(-rounding);
         let within = |low: f64, high: f64, kind| Interval {
-            low: value + low - rounding,
-            high: value + high + slack + rounding,
+            low: low - rounding,
+            high: high + slack + rounding,
             kind,
         };
         let bound = bound.map(|b| within(-b, b, Certainty::Bound));
         let sampled = bounds.map(|s| within(change(s.low), change(s.high), Certainty::Sampled));
-        let corrected = bounds.map(|s| value + change(s.corrected));
+        let corrected = bounds.map(|s| change(s.corrected));
         let interval = match (bound, sampled) {
             _ if self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
             (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
             (one, two) => one.or(two),
         };
-        (interval.filter(|i| i.low.is_finite() && i.high.is_finite()), corrected)
+        Around { interval, corrected }
     }
 
     /// At most how much the costs of a term differ; infinite where that is not known.
@@ -1447,6 +1452,22 @@ struct Distance {
     bounds: Option<Bounds>,
     /// Of sums in the precision of the kernel.
     rounding: f64,
+}
+
+/// Where the value of the exact kernel is, relative to the value of a solve.
+#[derive(Debug, Clone, Copy)]
+struct Around {
+    interval: Option<Interval>,
+    corrected: Option<f64>,
+}
+
+impl Around {
+    /// The interval of a value, unless its ends are beyond the range of the numbers.
+    fn interval(&self, value: f64) -> Option<Interval> {
+        self.interval
+            .map(|interval| interval.shifted(value))
+            .filter(|i| i.low.is_finite() && i.high.is_finite())
+    }
 }
 
 /// What the kernels leave.

@@ -174,3 +174,36 @@ fn an_accuracy_is_a_promise() {
         }
     }
 }
+
+/// Each interval is of the value that it is named after: they differ by the entropies of the weights, as the values do.
+#[test]
+fn each_value_has_its_own_interval() {
+    let entropy = |m: &Measure<'_>| -> f64 { -m.weights().iter().map(|w| w * w.ln()).sum::<f64>() };
+    for dim in [2, 5] {
+        let [x, y] = Shape::ALL[0].pair(300, 200, dim, 7);
+        let weights: Vec<f64> = (0..300).map(|i| 1.0 + f64::from(i % 7)).collect();
+        let mu = Measure::weighted(Points::new(x, dim).unwrap(), &weights).unwrap();
+        let nu = uniform(y, dim);
+        let epsilon = 0.3 * mean_squared_distance(&mu, &nu).unwrap();
+        let apart = epsilon * (entropy(&mu) + entropy(&nu));
+        let exact = exact(&mu, &nu, epsilon);
+        let anchors = if dim == 2 { Method::lattice() } else { Method::gaussian() };
+        for method in [Method::online(), Method::Auto, anchors] {
+            let options = Options::builder(epsilon).method(method).certify(true).build().unwrap();
+            let s = rot(&mu, &nu, &options).unwrap();
+            let (of_value, of_kl) = (s.interval.unwrap(), s.interval_kl.unwrap());
+            assert!(of_value.contains(exact.value), "{of_value:?} {}", exact.value);
+            assert!(of_kl.contains(exact.value_kl), "{of_kl:?} {}", exact.value_kl);
+            assert_eq!(of_value.kind, of_kl.kind);
+            let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12 * apart.abs(), "{a} {b}");
+            close(of_kl.low - of_value.low, apart);
+            close(of_kl.high - of_value.high, apart);
+            assert_eq!(s.corrected.is_some(), s.corrected_kl.is_some());
+            if let (Some(one), Some(two)) = (s.corrected, s.corrected_kl) {
+                close(two - one, apart);
+            }
+            // What is farthest is an error.
+            assert_eq!(of_kl.farthest(of_kl.low), of_kl.width());
+        }
+    }
+}

@@ -74,9 +74,16 @@ class Solution:
         """``<P, C>``."""
     @property
     def interval(self) -> Optional[Interval]:
-        """Where the value of the exact kernel is (``value_kl`` of unbalanced problems), if that is known."""
+        """Where the ``value`` of the exact kernel is, if that is known; None for unbalanced problems."""
     @property
-    def corrected(self) -> Optional[float]: ...
+    def interval_kl(self) -> Optional[Interval]:
+        """Where the ``value_kl`` of the exact kernel is, if that is known, balanced or not."""
+    @property
+    def corrected(self) -> Optional[float]:
+        """The best estimate of the ``value`` of the exact kernel from samples of the plan; None if there are none."""
+    @property
+    def corrected_kl(self) -> Optional[float]:
+        """The best estimate of the ``value_kl`` of the exact kernel from samples of the plan; None if there are none."""
     @property
     def bound(self) -> Optional[float]: ...
     @property
