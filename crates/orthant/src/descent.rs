@@ -22,7 +22,7 @@ use crate::error::{Cloud, Error, Result};
 use crate::gradient::Gradient;
 use crate::measure::{Measure, Points};
 use crate::options::{Method, Options};
-use crate::problem::{Pool, Problem, Scaling, Start, Terms};
+use crate::problem::{Aim, Pool, Problem, Scaling, Start, Terms};
 use crate::rot::Solver;
 use crate::sinkhorn::{Next, Observer, Stop, Term, dot};
 use crate::solution::{Divergence, Kernels, Solution, Times, debiased};
@@ -622,7 +622,8 @@ impl Way {
         }
         if matches!(options.method, Method::Auto) {
             // Random features of a divergence are those of its three terms, so that their errors cancel.
-            let shared = Problem::new(start, targets[0], options, Terms::All)?.kernels();
+            let problem = Problem::aimed(start, targets[0], options, Terms::All, Aim::Terms)?;
+            let shared = problem.kernels();
             return Ok(if shared == Kernels::Shared { Way::OfPair } else { Way::Apart });
         }
         let all: Vec<&Measure<'_>> =
@@ -745,7 +746,7 @@ impl<'t> Objective<'t> {
     ) -> Trial<()> {
         for (k, (target, share)) in self.targets.iter().zip(self.shares).enumerate() {
             let options = self.options()?;
-            let mut solver = solver(&options, observer);
+            let mut solver = solver(&options, observer).term_by_term();
             if let Some(Leg { cross, own: Some([x, y]), .. }) = last.map(|last| &last.legs[k]) {
                 solver = solver.warm_start_terms([cross, x, y]);
             }

@@ -328,8 +328,10 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Error of the value that [`Method::Auto`] and lattices aim at, relative to
-    /// [`Solution::value_kl`](crate::Solution::value_kl). Default: 1e-3.
+    /// Error of the value that [`Method::Auto`] and lattices aim at. Of a term it is relative to
+    /// [`Solution::value_kl`](crate::Solution::value_kl), see [`Solution::keeps`](crate::Solution::keeps); of a
+    /// divergence to the divergence, or to a hundredth of its cross term if that is more, see
+    /// [`Divergence::keeps`](crate::Divergence::keeps). Default: 1e-3.
     #[must_use]
     pub fn accuracy(mut self, accuracy: f64) -> Self {
         self.options.accuracy = accuracy;
@@ -396,8 +398,11 @@ impl<'a> OptionsBuilder<'a> {
     }
 
     /// Whether to bound the distance from the exact kernel of the squared Euclidean cost by samples of the plan:
-    /// [`Solution::interval`](crate::Solution::interval), for balanced and unbalanced problems. Random anchors that were
-    /// chosen automatically always have that. Default: no.
+    /// [`Solution::interval_kl`](crate::Solution::interval_kl), for balanced and unbalanced problems. The value is then
+    /// the best estimate from these samples and not that of the features alone, which need not be in the interval; with
+    /// it, features that are shared by the terms of a divergence are no longer those of one kernel, and the divergence
+    /// of equal clouds is zero within its interval only. Random anchors that were chosen automatically always have that.
+    /// Default: no.
     #[must_use]
     pub fn certify(mut self, certify: bool) -> Self {
         self.options.certify = certify;

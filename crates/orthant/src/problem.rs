@@ -1,5 +1,6 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
+mod aim;
 mod gathered;
 mod gradient;
 mod maps;
@@ -8,6 +9,7 @@ mod polish;
 mod pool;
 mod shared;
 
+pub(crate) use aim::Aim;
 pub(crate) use maps::At;
 pub(crate) use pool::{Places, Pool, Shelf};
 
@@ -100,6 +102,9 @@ struct Setting<'s, 'p> {
     nu: &'s Measure<'s>,
     options: &'s Options<'p>,
     terms: Terms,
+    aim: Aim,
+    /// Of kernels, if it is not what that says.
+    error: Option<f64>,
 }
 
 impl<'s> Setting<'s, '_> {
@@ -135,6 +140,12 @@ pub(crate) struct Problem<'p> {
     reason: Option<String>,
     /// What was chosen automatically, or is fitted to the plan.
     pick: Option<Pick>,
+    /// What the accuracy is relative to.
+    aim: Aim,
+    /// L1 error of marginals, if it is smaller than usual.
+    tight: Option<f64>,
+    /// Whether potentials of an approximation come before the exact kernel.
+    polishes: bool,
     /// How often it was improved.
     round: usize,
     /// Iterations of earlier solves of a term, at most.
@@ -144,6 +155,8 @@ pub(crate) struct Problem<'p> {
     prepared: Duration,
 }
 
+/// Epsilon relative to the range of costs above which the plan is all but that of independent points.
+const FLAT: f64 = 1e4;
 /// Random features, where nobody says how many.
 pub(crate) const DEFAULT_RANK: usize = 1000;
 /// Nodes of a lattice for clouds of so many points at most: with more, all pairs are quicker.
@@ -203,7 +216,8 @@ impl<'p> Problem<'p> {
         let begun = Instant::now();
         let Problem { mu, nu, options, .. } = *self;
         let storage = next.pick.storage();
-        let setting = Setting { mu, nu, options, terms };
+        let (aim, error) = (self.aim, next.error);
+        let setting = Setting { mu, nu, options, terms, aim, error };
         let plans: Vec<([Cloud; 2], &Pairs)> = terms
             .list()
             .iter()
@@ -218,8 +232,11 @@ impl<'p> Problem<'p> {
             options,
             ground,
             storage,
-            reason: Some(next.reason),
+            reason: Some(next.reason).filter(|reason| !reason.is_empty()),
             pick: Some(next.pick),
+            aim,
+            tight: next.tolerance.or(self.tight),
+            polishes: storage == Storage::Online && (self.polishes || !self.is_exact()),
             round: self.round + 1,
             spent,
             begun: self.begun,
@@ -233,9 +250,20 @@ impl<'p> Problem<'p> {
         options: &'p Options<'p>,
         terms: Terms,
     ) -> Result<Self> {
+        Problem::aimed(mu, nu, options, terms, Aim::Own)
+    }
+
+    /// The same with an accuracy that is relative to something else.
+    pub(crate) fn aimed(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        terms: Terms,
+        aim: Aim,
+    ) -> Result<Self> {
         let begun = Instant::now();
         check_rho(mu, nu, options, terms)?;
-        let setting = Setting { mu, nu, options, terms };
+        let setting = Setting { mu, nu, options, terms, aim, error: None };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
         let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
@@ -277,9 +305,13 @@ impl<'p> Problem<'p> {
                     let numbers = (n + m) * features.rank(mu.dim(), rank) as f64;
                     check_memory(storage, numbers, options)?;
                 }
-                if let Features::Gaussian(Anchors::Adaptive) = features {
-                    pick = Some(Pick::Adaptive { rank });
-                }
+                pick = match features {
+                    Features::Gaussian(Anchors::Adaptive) => Some(Pick::Adaptive { rank }),
+                    Features::Gaussian(Anchors::Lattice { stored }) => {
+                        Some(Pick::Lattice { stored: *stored })
+                    }
+                    _ => None,
+                };
                 (storage, feature_ground(features, storage, setting)?)
             }
             Method::Nystrom(landmarks) => {
@@ -299,6 +331,9 @@ impl<'p> Problem<'p> {
             storage,
             reason,
             pick,
+            aim,
+            tight: None,
+            polishes: false,
             round: 0,
             spent: 0,
             begun,
@@ -323,32 +358,13 @@ impl<'p> Problem<'p> {
             (self.pick, self.is_automatic(), self.round)
         {
             let reason = "anchors around pairs of the plan".to_owned();
-            return Some(auto::Choice { pick: Pick::Adaptive { rank }, reason });
+            return Some(auto::Choice::new(Pick::Adaptive { rank }, reason));
         }
         if self.options.polish && !self.is_exact() {
             let reason = format!("polished, after {}", self.used().as_str());
-            return Some(auto::Choice { pick: Pick::Exact { stored: false }, reason });
+            return Some(auto::Choice::new(Pick::Exact { stored: false }, reason));
         }
-        if !self.is_automatic() {
-            return None;
-        }
-        let (kind, rank) = match self.pick? {
-            Pick::Random { rank, .. } => (auto::Kind::Sobol, rank),
-            Pick::Adaptive { rank } => (auto::Kind::Adaptive, rank),
-            _ => return None,
-        };
-        let accuracy = self.options.accuracy;
-        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(0.0, f64::max);
-        if miss <= 1.0 {
-            return None;
-        }
-        // A cloud is both clouds of its term with itself.
-        let sizes: Vec<[f64; 2]> = (if solutions.len() > 1 { Terms::All } else { Terms::Cross })
-            .list()
-            .iter()
-            .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
-            .collect();
-        auto::improve(kind, rank, miss, &sizes, self.mu.dim(), self.options)
+        self.closer(solutions)
     }
 
     /// The mean cost of all pairs of the clouds, in the coordinates of the cross term, where the cost is a function of
@@ -407,24 +423,23 @@ impl<'p> Problem<'p> {
         }
     }
 
-    /// Whether values are those in the middle of what samples of the plan say.
+    /// Whether values are those in the middle of what samples of the plan say: with a certificate, so that a value is in
+    /// its interval. (That of features alone need not be: the interval is where the exact kernel is.)
     fn is_centred(&self) -> bool {
-        matches!(self.pick, Some(Pick::Random { .. } | Pick::Adaptive { .. }))
+        let chosen = matches!(self.pick, Some(Pick::Random { .. } | Pick::Adaptive { .. }));
+        chosen || (self.options.certify && !matches!(self.pick, Some(Pick::Lattice { .. })))
     }
 
     /// Errors of the marginals count in the distance from the converged value, so what is chosen for an accuracy
     /// must converge to a part of it.
     fn tolerance(&self) -> f64 {
         let asked = self.options.tolerance;
-        let smallest = match self.options.precision {
-            Precision::F32 => 1e-6,
-            Precision::F64 => 1e-12,
-        };
-        if self.is_automatic() {
-            asked.min((0.02 * self.options.accuracy).max(smallest))
+        let usual = if self.is_aimed() {
+            asked.min((0.02 * self.options.accuracy).max(self.smallest_tolerance()))
         } else {
             asked
-        }
+        };
+        self.tight.map_or(usual, |tight| tight.min(usual))
     }
 
     /// Whether the kernel is defined on each cloud alone.
@@ -731,6 +746,7 @@ impl<'p> Problem<'p> {
         let constant = self.constant(term);
         let sums = [&outcome.x.sums[..], &outcome.y.sums];
         let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
+        let (value, value_kl, around) = self.limited(task, value, value_kl, around);
         let pairs = std::mem::take(&mut kernel.pairs);
         let scaling = Scaling::new(&outcome, shifts, kernel);
         // Of the marginals that the plan has.
@@ -788,8 +804,7 @@ impl<'p> Problem<'p> {
             corrected: around.corrected.map(|c| value + c).filter(|_| !unbalanced),
             corrected_kl: around.corrected.map(|c| value_kl + c),
             stages: 1,
-            polished: (self.round > 0 && self.storage == Storage::Online)
-                .then_some(outcome.iterations),
+            polished: self.polishes.then_some(outcome.iterations),
             builds: builds.count,
             times: Times {
                 features: if term == Term::Cross {
@@ -799,6 +814,7 @@ impl<'p> Problem<'p> {
                 },
                 solve: begun.elapsed().saturating_sub(builds.time),
             },
+            slack: around.slack,
             weights_x: given(mu),
             weights_y: given(nu),
             pairs,
@@ -848,10 +864,83 @@ impl<'p> Problem<'p> {
         let corrected = bounds.map(|s| change(s.corrected));
         let interval = match (bound, sampled) {
             _ if self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
-            (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
+            (Some(one), Some(two)) => {
+                let narrower = two.width() < one.width() && two.contains(0.0);
+                Some(if narrower { two } else { one })
+            }
             (one, two) => one.or(two),
         };
-        Around { interval, corrected }
+        Around { interval, corrected, slack }
+    }
+
+    /// What is known where epsilon is far above all costs, and takes all digits of a dual value: the plan is all but
+    /// that of independent points, whose mean cost is an upper bound of `value_kl`, and by Hoeffding's lemma
+    ///
+    /// ```text
+    /// value_kl >= -eps log E[exp(-c / eps)] >= E[c] - range(c)^2 / (8 eps)
+    /// ```
+    ///
+    /// Values and intervals are moved there.
+    fn limited(
+        &self,
+        task: &Task,
+        value: f64,
+        value_kl: f64,
+        around: Around,
+    ) -> (f64, f64, Around) {
+        let epsilon = self.options.epsilon;
+        let unknown = (value, value_kl, around);
+        let (Some(interval), None) = (around.interval, &task.unbalanced) else { return unknown };
+        let range = self.cost_range(task);
+        if !range.is_finite() || epsilon < FLAT * range {
+            return unknown;
+        }
+        let Some(mean) = self.product_cost(task) else { return unknown };
+        let high = mean + task.run.offset;
+        let rounding = 1e-13 * (mean.abs() + task.run.offset.abs());
+        let low = high - range * (range / (8.0 * epsilon));
+        let (least, most) = (low - rounding, high + rounding);
+        let found = value_kl.clamp(low, high);
+        // Of a value that is as it should be, but for rounding.
+        let interval = Interval {
+            low: (value_kl + interval.low).max(least).min(found) - found,
+            high: (value_kl + interval.high).min(most).max(found) - found,
+            ..interval
+        };
+        let corrected = around.corrected.map(|c| (value_kl + c).clamp(low, high) - found);
+        let slack = around.slack.min(interval.high);
+        let around = Around { interval: Some(interval), corrected, slack };
+        (value + (found - value_kl), found, around)
+    }
+
+    /// The mean cost of independent points in the coordinates of a term, in the user's units, where the cost is a
+    /// function of the points.
+    fn product_cost(&self, task: &Task) -> Option<f64> {
+        let Some(stage) = self.stage(task.term) else {
+            return match &self.ground {
+                // Over the smallest cost, which is the offset of the term.
+                Ground::Matrix(matrix) => {
+                    let [a, b] = [task.x, task.y].map(|cloud| self.measure(cloud).weights());
+                    Some(matrix.weighted_mean(a, b))
+                }
+                _ => None,
+            };
+        };
+        let [(mean_x, square_x), (mean_y, square_y)] = [task.x, task.y].map(|cloud| {
+            let points = stage.points(cloud, Part::Support);
+            let weights = self.measure(cloud).support().weights;
+            let mut mean = vec![0.0; points.dim()];
+            let mut square = 0.0;
+            for (i, w) in weights.iter().enumerate() {
+                for (c, mean) in mean.iter_mut().enumerate() {
+                    let x = points.coordinate(i, c);
+                    *mean += w * x;
+                    square += w * x * x;
+                }
+            }
+            (mean, square)
+        });
+        Some(stage.gauge.to_user(square_x + square_y - 2.0 * dot(&mean_x, &mean_y)))
     }
 
     /// At most how much the costs of a term differ; infinite where that is not known.
@@ -1048,7 +1137,8 @@ impl<'p> Problem<'p> {
             builds = builds + solved.builds;
             let outcome = &solved.outcome;
             let Finished { value_kl, mass, .. } = task.finished(outcome, a, b);
-            let wanted = self.options.accuracy * scale(value_kl, epsilon * mass);
+            let usual = self.options.accuracy * scale(value_kl, epsilon * mass);
+            let wanted = stage.error.unwrap_or(usual);
             let good = solved.distance.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
             let finest = lattice.ratio() <= T::ROUNDING.max(1e-11);
@@ -1459,6 +1549,8 @@ struct Distance {
 struct Around {
     interval: Option<Interval>,
     corrected: Option<f64>,
+    /// What the iterations that were not done may have to do with the upper end.
+    slack: f64,
 }
 
 impl Around {
@@ -1727,7 +1819,7 @@ fn common(term: Term, setting: Setting<'_, '_>) -> Result<Stage> {
 
 /// The terms of a squared Euclidean cost, each in its best coordinates.
 fn gauged(setting: Setting<'_, '_>) -> Result<[Option<Stage>; 3]> {
-    let Setting { mu, nu, options, terms } = setting;
+    let Setting { mu, nu, options, terms, .. } = setting;
     let epsilon = options.epsilon;
     let mut stages = [None, None, None];
     for &term in terms.list() {
@@ -1738,6 +1830,15 @@ fn gauged(setting: Setting<'_, '_>) -> Result<[Option<Stage>; 3]> {
             Term::SelfY => Gauge::own(nu, epsilon)?,
         };
         stages[term as usize] = Some(Stage::new(gauge, term, mu, nu)?);
+    }
+    let errors = match setting.error {
+        Some(error) => [Some(error); 3],
+        None => setting.aim.kernel_errors(&stages, options.accuracy, epsilon),
+    };
+    for (stage, error) in stages.iter_mut().zip(errors) {
+        if let Some(stage) = stage {
+            stage.error = error;
+        }
     }
     Ok(stages)
 }
@@ -1755,7 +1856,7 @@ fn furnish<'p>(
     setting: Setting<'_, '_>,
     plans: Option<&[([Cloud; 2], &Pairs)]>,
 ) -> Result<Ground<'p>> {
-    let Setting { mu, nu, options, terms } = setting;
+    let Setting { mu, nu, options, terms, .. } = setting;
     let per_term = matches!(pick, Pick::Exact { .. } | Pick::Lattice { .. });
     if !per_term && terms == Terms::All {
         // One map serves all terms of a divergence, so they must share their coordinates.

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::measure::Measure;
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
-use crate::problem::{Problem, Scaling, Start, Terms};
+use crate::problem::{Aim, Problem, Scaling, Start, Terms};
 use crate::sinkhorn::{Next, Observer, Progress, Term};
 use crate::solution::{Divergence, Solution, debiased};
 
@@ -101,12 +101,14 @@ pub struct Solver<'s, 'o> {
     options: &'o Options<'o>,
     observer: Option<&'s mut dyn Observer>,
     start: [Option<&'s [f64]>; 3],
+    /// What the accuracy of a divergence is relative to.
+    aim: Aim,
 }
 
 impl<'s, 'o> Solver<'s, 'o> {
     /// A solve with these options.
     pub fn new(options: &'o Options<'o>) -> Self {
-        Solver { options, observer: None, start: [None; 3] }
+        Solver { options, observer: None, start: [None; 3], aim: Aim::Own }
     }
 
     /// Calls `observer` after every iteration.
@@ -127,6 +129,12 @@ impl<'s, 'o> Solver<'s, 'o> {
     #[must_use]
     pub fn warm_start_divergence(self, earlier: &'s Divergence) -> Self {
         self.warm_start_terms(earlier.terms())
+    }
+
+    /// Makes the accuracy of a divergence that of each of its terms.
+    pub(crate) fn term_by_term(mut self) -> Self {
+        self.aim = Aim::Terms;
+        self
     }
 
     /// The same, the terms one by one.
@@ -196,7 +204,7 @@ impl<'s, 'o> Solver<'s, 'o> {
     where
         'o: 'p,
     {
-        let mut problem = Problem::new(mu, nu, self.options, Terms::All)?;
+        let mut problem = Problem::aimed(mu, nu, self.options, Terms::All, self.aim)?;
         problem.check_shared()?;
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
         let flat = Start::Flat;

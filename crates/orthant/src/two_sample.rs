@@ -45,7 +45,7 @@ use crate::features::FeatureMatrix;
 use crate::kernel::LogRows;
 use crate::measure::{Measure, Points, mean_squared_distance};
 use crate::options::{Cost, Features, Method, Options};
-use crate::problem::{Problem, Start, Terms};
+use crate::problem::{Aim, Problem, Start, Terms};
 use crate::simd;
 use crate::sinkhorn::{Next, Progress, Stop, Term};
 use crate::solution::{Times, Used};
@@ -182,7 +182,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         let given = !is_of_points(&options.method);
         let pool = Pool::new([mu, nu], given)?;
         let common = pooled_options(options)?;
-        let whole = Problem::new(&pool.measure, &pool.measure, &common, Terms::Cross)?;
+        let whole = pooled_problem(&pool.measure, &common)?;
         let own = whole.between(&pool.measure, &pool.measure, &common, Terms::All)?;
         let single = single_options(&common);
         let own_single = whole.between(&pool.measure, &pool.measure, &single, Terms::All)?;
@@ -329,6 +329,18 @@ fn pooled_options<'o>(options: &Options<'o>) -> Result<Options<'o>> {
         Some(method) => Options { method, ..common },
         None => common,
     })
+}
+
+/// The kernel of all points. A lattice is as fine as the smallest divergences need, which costs little; the anchors of
+/// random features are as many as for the value of all points with themselves, since a permutation has the errors of the
+/// others.
+fn pooled_problem<'p>(all: &'p Measure<'p>, options: &'p Options<'p>) -> Result<Problem<'p>> {
+    let whole = Problem::new(all, all, options, Terms::Cross)?;
+    if whole.is_aimed() && whole.is_lattice() {
+        let finer = Problem::aimed(all, all, options, Terms::Cross, Aim::Smallest);
+        return Ok(finer.ok().filter(Problem::is_lattice).unwrap_or(whole));
+    }
+    Ok(whole)
 }
 
 /// The options for solves one by one, on the kernel that there is: no lattice is made finer, nothing is chosen.

@@ -451,7 +451,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
-    use super::super::{Ground, Start, Terms};
+    use super::super::{Aim, Ground, Start, Terms};
     use super::*;
     use crate::design::{self, Draw};
     use crate::error::Cloud;
@@ -497,6 +497,9 @@ mod tests {
                 reason: None,
                 // Values are not corrected by samples.
                 pick: None,
+                aim: Aim::Own,
+                tight: None,
+                polishes: false,
                 round: 0,
                 spent: 0,
                 begun: Instant::now(),

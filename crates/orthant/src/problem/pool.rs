@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{
-    Ground, Problem, Scaling, Setting, Start, Storage, Terms, check_maps, check_memory, check_rho,
-    clouds, feature_ground,
+    Aim, Ground, Problem, Scaling, Setting, Start, Storage, Terms, check_maps, check_memory,
+    check_rho, clouds, feature_ground,
 };
 use crate::cancel::Cancel;
 use crate::error::{Cloud, Error, Result};
@@ -50,7 +50,8 @@ impl Pool {
         if let Features::Gaussian(Anchors::Lattice { .. } | Anchors::Adaptive) = features {
             return Ok(None);
         }
-        let setting = Setting { mu: all, nu: all, options, terms: Terms::Own };
+        let (terms, aim) = (Terms::Own, Aim::Own);
+        let setting = Setting { mu: all, nu: all, options, terms, aim, error: None };
         let (map, used, coordinates) = match feature_ground(features, storage, setting)? {
             Ground::Maps { maps: [map, _], used, frame, .. } => {
                 (map, used, Coordinates::User(frame))
@@ -137,6 +138,9 @@ impl<'p> Problem<'p> {
             storage: pool.storage,
             reason: None,
             pick: None,
+            aim: Aim::Own,
+            tight: None,
+            polishes: false,
             round: 0,
             spent: 0,
             begun,

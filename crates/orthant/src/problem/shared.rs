@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Ground, Problem, Storage, Terms, check_memory};
+use super::{Aim, Ground, Problem, Storage, Terms, check_memory};
 use crate::design::Lattice;
 use crate::error::{Cloud, Error, Result};
 use crate::kernel::{
@@ -54,6 +54,9 @@ impl Problem<'_> {
             storage: self.storage,
             reason: self.reason.clone(),
             pick: None,
+            aim: Aim::Own,
+            tight: None,
+            polishes: false,
             round: 0,
             spent: 0,
             begun: Instant::now(),
@@ -66,6 +69,11 @@ impl Problem<'_> {
         let (stage, lattice) = self.lattice_of(term)?;
         let [x, y] = super::clouds(term);
         Some([x, y].map(|cloud| Cells::new(stage.points(cloud, Part::Support), lattice)))
+    }
+
+    /// Whether it is a lattice that is not stored.
+    pub(crate) fn is_lattice(&self) -> bool {
+        self.lattice_of(Term::Cross).is_some()
     }
 
     fn lattice_of(&self, term: Term) -> Option<(&Stage, &Lattice)> {
