@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::anderson::Anderson;
 use crate::cancel::Cancel;
 use crate::certificate::Strata;
+use crate::clock::{Clock, Phase};
 use crate::design::{Draw, Lattice, MOST_AXES};
 use crate::error::{Cloud, Result};
 use crate::features::{self, FeatureMap, Gaussian};
@@ -22,6 +23,7 @@ use crate::mixture::stratified;
 use crate::options::{Options, Precision};
 use crate::problem::{Pick, most_nodes};
 use crate::simd::Float;
+use crate::sinkhorn::{Observer, begin};
 use crate::stage::{Axes, Part, Stage};
 
 /// What was chosen and why.
@@ -157,6 +159,8 @@ pub(crate) fn choose(
     terms: &[TermStage<'_>],
     options: &Options<'_>,
     shared: impl FnOnce() -> Result<Option<Stage>>,
+    clock: &Clock,
+    observer: &mut dyn Observer,
 ) -> Result<Choice> {
     let dim = terms[0].measures[0].dim();
     let pairs: f64 = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).sum();
@@ -180,7 +184,7 @@ pub(crate) fn choose(
         let stage = stage.as_ref().unwrap_or(terms[0].stage);
         // No slower than all pairs, if these are possible.
         let most = (options.exact && pairs <= MANY_PAIRS).then_some(time_of_pairs);
-        offers.extend(random_offer(terms, stage, options, most));
+        offers.extend(random_offer(terms, stage, options, most, (clock, observer))?);
     }
     offers.sort_by(|a, b| b.good.cmp(&a.good).then(a.time.total_cmp(&b.time)));
     let mut best = 0;
@@ -368,7 +372,8 @@ fn random_offer(
     stage: &Stage,
     options: &Options<'_>,
     time_of_pairs: Option<f64>,
-) -> Option<Offer> {
+    (clock, observer): (&Clock, &mut dyn Observer),
+) -> Result<Option<Offer>> {
     let weights = terms[0].measures.map(|m| m.support().weights);
     let axes = Axes::new(stage, weights.map(Some));
     let trial = Trial::new(stage, terms[0].clouds, weights, options.seed);
@@ -393,18 +398,20 @@ fn random_offer(
             break;
         }
         let map = stage.random(&axes, Draw::Sobol, rank, options.seed);
-        let sobol = trial.error(&map, &options.cancel);
+        let sobol = trial.error(&map, clock.cancel());
         let adaptive = midpoints.as_ref().map_or(f64::INFINITY, |midpoints| {
-            trial.error(&stage.adaptive(midpoints, rank, options.seed), &options.cancel)
+            trial.error(&stage.adaptive(midpoints, rank, options.seed), clock.cancel())
         });
         let kind = if sobol <= adaptive { Kind::Sobol } else { Kind::Adaptive };
         let good = options.epsilon * sobol.min(adaptive) <= allowed;
         last = Some((kind, rank, good));
-        if good || time_of_pairs.is_some_and(|pairs| time(rank) > pairs) {
+        begin(observer, Phase::Choosing)?;
+        let enough = good || clock.is_time_to_choose();
+        if enough || time_of_pairs.is_some_and(|pairs| time(rank) > pairs) {
             break;
         }
     }
-    let (kind, rank, good) = last?;
+    let Some((kind, rank, good)) = last else { return Ok(None) };
     let likely = if good { "likely" } else { "not likely" };
     let text = format!(
         "{} {} anchors are {likely} to have an error of at most {:.0e} of the {}",
@@ -414,7 +421,7 @@ fn random_offer(
         whole(terms),
     );
     let pick = kind.pick(rank);
-    Some(Offer { pick, time: time(rank), text, good })
+    Ok(Some(Offer { pick, time: time(rank), text, good }))
 }
 
 /// How wide a certificate would be with some features, from a trial of them.

@@ -26,13 +26,14 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock::{Clock, Phase};
 use crate::error::{Cloud, Error, Result};
 use crate::kernel::{Cells, Columns, Relaxed, SelfKernel, Target, log_sum};
 use crate::measure::{Measure, Points, Values};
 use crate::options::{Algorithm, Cost, Features, Method, Options};
 use crate::problem::{Problem, Start, Terms};
 use crate::rot::Solver;
-use crate::sinkhorn::{Next, Observer, Progress, Run, Stop, Term, at_iteration, dot, in_pool};
+use crate::sinkhorn::{Observer, Run, Stop, Term, Watched, at_iteration, begin, dot, in_pool};
 use crate::solution::{Times, Used};
 
 /// The barycentre of measures on a given support: `p` with the smallest `sum_k l_k W(a_k, p)`.
@@ -166,6 +167,21 @@ impl<'s, 'o> Barycenters<'s, 'o> {
         weights: &[f64],
         support: &Points<'_>,
     ) -> Result<Barycenter> {
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(self.options);
+        let options = self.options.timed(&clock);
+        let Barycenters { observer, debiased, .. } = self;
+        let timed = Barycenters { options: &options, observer, debiased };
+        clock.run(|| timed.fixed_within(measures, weights, support, &clock))
+    }
+
+    fn fixed_within(
+        self,
+        measures: &[Measure<'_>],
+        weights: &[f64],
+        support: &Points<'_>,
+        clock: &Clock,
+    ) -> Result<Barycenter> {
         let begun = Instant::now();
         let options = self.options;
         let shares = shares(measures, weights)?;
@@ -216,15 +232,15 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             offset: 0.0,
             tolerance: options.tolerance,
             max_iterations: options.max_iterations,
-            time: options.time_limit.map(|limit| limit.saturating_sub(prepared)),
+            time: clock.left(),
             leave_out: problems[0].leave_out(Term::Cross),
             algorithm: Algorithm::Plain,
         };
         let mut observer = self.observer;
-        let mut watch = |progress: &mut Progress<'_>| {
-            options.cancel.check();
-            observer.as_mut().map_or(Next::Continue, |observer| observer.observe(progress))
-        };
+        let observer = observer.as_mut().map(|observer| &mut **observer as &mut dyn Observer);
+        let mut watch = Watched { cancel: &options.cancel, observer };
+        clock.enter(Phase::Iterations);
+        begin(&mut watch, Phase::Iterations)?;
         let (iterations, stop, marginal_error) = in_pool(|| iteration.run(run, &mut watch))?;
 
         let mut distances = vec![0.0; measures.len()];

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 pub use arrange::{Embedding, Merge, embedding, leaves, linkage};
 
+use crate::clock::Clock;
 use crate::error::{Cloud, Error, Result};
 use crate::gauge::Gauge;
 use crate::measure::{Measure, Points, mean_squared_distance};
@@ -236,14 +237,22 @@ impl<'s, 'o> Comparer<'s, 'o> {
     }
 
     /// Compares.
-    pub fn compare(mut self, measures: &[Measure<'_>]) -> Result<Comparison> {
+    pub fn compare(self, measures: &[Measure<'_>]) -> Result<Comparison> {
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(self.options);
+        let options = self.options.timed(&clock);
+        Comparer { options: &options, ..self }.compare_within(measures, &clock)
+    }
+
+    fn compare_within(mut self, measures: &[Measure<'_>], clock: &Clock) -> Result<Comparison> {
         let begun = Instant::now();
         let count = measures.len();
         check_clouds(measures)?;
         self.check_options()?;
         let mut pairs = std::mem::take(&mut self.finished);
         check_finished(&mut pairs, count)?;
-        let pool = common_pool(&measures.iter().collect::<Vec<_>>(), self.options)?;
+        let all: Vec<&Measure<'_>> = measures.iter().collect();
+        let pool = clock.run(|| common_pool(&all, self.options))?;
         let places;
         let (way, sharing) = match &pool {
             None if is_of_pair(&self.options.method) => (None, Sharing::Nothing),
@@ -271,7 +280,8 @@ impl<'s, 'o> Comparer<'s, 'o> {
                 if before.binary_search_by(|p| (p.first, p.second).cmp(&(i, j))).is_ok() {
                     continue;
                 }
-                let Some(pair) = self.pair(&mut terms, [i, j])? else { break 'all };
+                let pair = clock.try_run(|| self.pair(&mut terms, [i, j]))?.flatten();
+                let Some(pair) = pair else { break 'all };
                 pairs.push(pair);
                 if let Some(each) = &mut self.each
                     && each(&pair) == Next::Stop
@@ -400,6 +410,8 @@ fn check_finished(pairs: &mut [Pair], count: usize) -> Result<()> {
 /// Says which clouds an error is about.
 fn in_clouds<R>(clouds: [usize; 2], result: Result<R>) -> Result<R> {
     result.map_err(|error| match error {
+        // Has nothing to do with them.
+        Error::TimeLimit { .. } | Error::Cancelled => error,
         Error::InCloud { cloud, source } => {
             let number = clouds[usize::from(cloud == Cloud::Y)];
             Error::InClouds { clouds: [number; 2], source }

@@ -16,6 +16,7 @@
 use std::time::Instant;
 
 use crate::barycenter::{coordinates, shares};
+use crate::clock::Clock;
 use crate::compare::{common_pool, is_interrupted, is_of_pair, solver};
 use crate::design::{Draw, normals};
 use crate::error::{Cloud, Error, Result};
@@ -409,13 +410,18 @@ impl<'s, 'o> Descent<'s, 'o> {
     ) -> Result<Ended> {
         self.check(start, targets)?;
         let mut observer = self.observer.take();
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(self.options);
+        let options = self.options.timed(&clock);
+        let begun = Instant::now();
         let mut objective = Objective {
             targets,
             shares,
-            options: self.options,
+            options: &options,
             debiased: self.debiased,
-            way: Way::new(start, targets, self.options)?,
-            begun: Instant::now(),
+            way: clock.run(|| Way::new(start, targets, &options))?,
+            begun,
+            clock: &clock,
             selves: vec![None; targets.len()],
             times: Times::default(),
         };
@@ -642,6 +648,7 @@ struct Objective<'t> {
     options: &'t Options<'t>,
     debiased: bool,
     way: Way,
+    clock: &'t Clock,
     begun: Instant,
     /// The targets with themselves, once solved.
     selves: Vec<Option<Solution>>,
@@ -689,7 +696,10 @@ enum Halt {
 
 impl From<Error> for Halt {
     fn from(error: Error) -> Self {
-        Halt::Error(error)
+        match error {
+            Error::TimeLimit { .. } => Halt::Rest(Rest::TimeLimit),
+            error => Halt::Error(error),
+        }
     }
 }
 
@@ -708,10 +718,14 @@ impl<'t> Objective<'t> {
             gradient: vec![0.0; mu.points().len() * mu.dim()],
             legs: Vec::with_capacity(self.targets.len()),
         };
-        match self.way {
-            Way::OfPair if self.debiased => self.pairs(&mut state, mu, last, observer)?,
-            _ => self.terms(&mut state, mu, last, observer)?,
-        }
+        let clock = self.clock;
+        let done = clock.try_run(|| {
+            Ok(match self.way {
+                Way::OfPair if self.debiased => self.pairs(&mut state, mu, last, observer),
+                _ => self.terms(&mut state, mu, last, observer),
+            })
+        });
+        done?.unwrap_or(Err(Halt::Rest(Rest::TimeLimit)))?;
         state.value = self.shares.iter().zip(&state.legs).map(|(l, leg)| l * leg.value).sum();
         if state.value.is_finite() {
             Ok(state)

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::anneal;
 use crate::cancel::Cancel;
+use crate::clock::Clock;
 use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix};
@@ -255,25 +256,33 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The same for a stage on the way to a smaller epsilon.
-    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
+    /// The same, without a copy of a cost matrix.
+    fn borrowed(&self) -> Options<'_> {
         let method = match &self.method {
             Method::Dense(Cost::Matrix(matrix)) => Method::Dense(Cost::Matrix(matrix.borrowed())),
             Method::Online(Cost::Matrix(matrix)) => Method::Online(Cost::Matrix(matrix.borrowed())),
             other => other.clone(),
         };
+        Options { method, cancel: self.cancel.clone(), ..*self }
+    }
+
+    /// The same for a stage on the way to a smaller epsilon.
+    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
         Options {
             epsilon,
-            method,
             accuracy: self.accuracy.max(anneal::ACCURACY),
             tolerance: self.tolerance.max(anneal::TOLERANCE),
             certify: false,
             polish: false,
             // One is for the last stage.
             max_iterations: self.max_iterations - 1,
-            cancel: self.cancel.clone(),
-            ..*self
+            ..self.borrowed()
         }
+    }
+
+    /// The same with the token of a clock, for work that is done within its time.
+    pub(crate) fn timed(&self, clock: &Clock) -> Options<'_> {
+        Options { cancel: clock.cancel().clone(), ..self.borrowed() }
     }
 
     /// The same with the time that is left since some beginning, if some is.

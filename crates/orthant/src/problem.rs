@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use crate::anneal;
 use crate::auto;
 use crate::certificate::{Bounds, Claim, Half};
+use crate::clock::{Clock, Phase};
 use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
 use crate::error::{Cloud, Error, Result, Shape};
 use crate::features::{
@@ -39,7 +40,7 @@ use crate::measure::{Measure, Points};
 use crate::mixture::Conditional;
 use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
-use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
+use crate::sinkhorn::{self, Clocked, Next, Observer, Outcome, Run, Stop, Term, Watched, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
 use crate::stage::{Axes, Pairs, Part, Placement, Stage};
 use crate::thinned;
@@ -105,6 +106,7 @@ struct Setting<'s, 'p> {
     aim: Aim,
     /// Of kernels, if it is not what that says.
     error: Option<f64>,
+    clock: &'s Clock,
 }
 
 impl<'s> Setting<'s, '_> {
@@ -150,7 +152,7 @@ pub(crate) struct Problem<'p> {
     round: usize,
     /// Iterations of earlier solves of a term, at most.
     spent: usize,
-    begun: Instant,
+    clock: Clock,
     /// The time that it took to get here.
     prepared: Duration,
 }
@@ -217,7 +219,7 @@ impl<'p> Problem<'p> {
         let Problem { mu, nu, options, .. } = *self;
         let storage = next.pick.storage();
         let (aim, error) = (self.aim, next.error);
-        let setting = Setting { mu, nu, options, terms, aim, error };
+        let setting = Setting { mu, nu, options, terms, aim, error, clock: &self.clock };
         let plans: Vec<([Cloud; 2], &Pairs)> = terms
             .list()
             .iter()
@@ -239,7 +241,7 @@ impl<'p> Problem<'p> {
             polishes: storage == Storage::Online && (self.polishes || !self.is_exact()),
             round: self.round + 1,
             spent,
-            begun: self.begun,
+            clock: self.clock.clone(),
             prepared: begun.elapsed(),
         })
     }
@@ -261,9 +263,38 @@ impl<'p> Problem<'p> {
         terms: Terms,
         aim: Aim,
     ) -> Result<Self> {
+        let mut silent = Watched { cancel: &options.cancel, observer: None };
+        Problem::watched(mu, nu, options, (terms, aim), Clock::of(options), &mut silent)
+    }
+
+    /// The same with an observer, within a time that has begun.
+    pub(crate) fn watched(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        (terms, aim): (Terms, Aim),
+        clock: Clock,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
+        let mut observer = Clocked { clock: &clock, observer, stopped: false };
+        let made = clock.run(|| {
+            sinkhorn::begin(&mut observer, Phase::Choosing)?;
+            Problem::chosen(mu, nu, options, (terms, aim), &clock, &mut observer)
+        })?;
+        Ok(Problem { clock, ..made })
+    }
+
+    fn chosen(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        (terms, aim): (Terms, Aim),
+        clock: &Clock,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
         let begun = Instant::now();
         check_rho(mu, nu, options, terms)?;
-        let setting = Setting { mu, nu, options, terms, aim, error: None };
+        let setting = Setting { mu, nu, options, terms, aim, error: None, clock };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
         let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
@@ -281,12 +312,13 @@ impl<'p> Problem<'p> {
                         measures: setting.measures(clouds(term)),
                     })
                     .collect();
-                let choice = auto::choose(&list, options, || {
+                let shared = || {
                     Ok(match terms {
                         Terms::Cross | Terms::Own => None,
                         Terms::All => Some(common(Term::Cross, setting)?),
                     })
-                })?;
+                };
+                let choice = auto::choose(&list, options, shared, clock, observer)?;
                 reason = Some(choice.reason);
                 pick = Some(choice.pick);
                 let storage = choice.pick.storage();
@@ -336,7 +368,7 @@ impl<'p> Problem<'p> {
             polishes: false,
             round: 0,
             spent: 0,
-            begun,
+            clock: clock.clone(),
             prepared,
         })
     }
@@ -347,10 +379,6 @@ impl<'p> Problem<'p> {
     pub(crate) fn improvement(&self, solutions: &[&Solution]) -> Option<auto::Choice> {
         let spent = solutions.iter().any(|s| s.iterations >= self.options.max_iterations);
         if spent || !solutions.iter().all(|s| s.converged()) {
-            return None;
-        }
-        let left = self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
             return None;
         }
         // Anchors that are asked for are fitted to their plan once.
@@ -399,13 +427,13 @@ impl<'p> Problem<'p> {
     }
 
     /// Goes on where other solves ended, within the same limits; some iterations must be left.
-    pub(crate) fn resume(&mut self, begun: Instant, spent: usize) {
-        self.begun = begun;
+    pub(crate) fn resume(&mut self, clock: Clock, spent: usize) {
+        self.clock = clock;
         self.spent = spent;
     }
 
-    pub(crate) fn begun(&self) -> Instant {
-        self.begun
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     fn is_automatic(&self) -> bool {
@@ -519,7 +547,7 @@ impl<'p> Problem<'p> {
 
     /// Features of some points of a cloud.
     fn features(&self, term: Term, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
-        let cancel = &self.options.cancel;
+        let cancel = self.clock.cancel();
         match &self.ground {
             Ground::Maps { maps, .. } => {
                 let map = &*maps[cloud as usize];
@@ -551,7 +579,7 @@ impl<'p> Problem<'p> {
         part: Part,
         columns: Cloud,
     ) -> Box<dyn LogRows + '_> {
-        let cancel = &self.options.cancel;
+        let cancel = self.clock.cancel();
         match &self.ground {
             Ground::Euclidean { stages, .. } => {
                 let stage = stages[term as usize].as_ref().expect("a term that is solved");
@@ -649,7 +677,11 @@ impl<'p> Problem<'p> {
         start: Start<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Solution, Scaling)> {
-        self.solve_by(term, start, |task, rough| self.solved(task, rough, observer))
+        let mut observer = Clocked { clock: &self.clock, observer, stopped: false };
+        self.clock.run(|| {
+            sinkhorn::begin(&mut observer, Phase::Features)?;
+            self.solve_by(term, start, |task, rough| self.solved(task, rough, &mut observer))
+        })
     }
 
     /// The same with `work` of the caller's.
@@ -692,7 +724,7 @@ impl<'p> Problem<'p> {
                 tolerance: self.tolerance(),
                 max_iterations: self.options.max_iterations - self.spent,
                 // All terms together; each does at least one iteration.
-                time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
+                time: self.clock.left(),
                 leave_out: 0.0,
                 algorithm: self.options.algorithm,
             },
@@ -1044,14 +1076,25 @@ impl<'p> Problem<'p> {
         } else {
             self.cost_over_pairs(task, &outcome)
         };
+        let mut outcome = outcome;
         let (mut bounds, pairs) = if self.options.certify || self.is_centred() {
-            self.certify(task, &outcome, plan.second())?
+            // A solution can do without.
+            let found = if self.clock.is_over() || observer.phase(Phase::Certificate) == Next::Stop
+            {
+                None
+            } else {
+                self.clock.try_run(|| self.certify(task, &outcome, plan.second()))?
+            };
+            if found.is_none() && outcome.stop == Stop::Converged {
+                outcome.stop = if self.clock.is_over() { Stop::TimeLimit } else { Stop::Requested };
+            }
+            found.unwrap_or_default()
         } else {
             (None, Pairs::default())
         };
         keep(plan.into_sides());
         let mut outside = self.extended(task, &outcome);
-        let (mut outcome, mut shift) = (outcome, 0.0);
+        let mut shift = 0.0;
         if let (Some(found), true) = (&mut bounds, self.is_centred()) {
             // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
             shift = found.corrected;
@@ -1104,7 +1147,7 @@ impl<'p> Problem<'p> {
             epsilon,
             rows: &outcome.x.sums,
             seed: self.options.seed,
-            cancel: &self.options.cancel,
+            cancel: self.clock.cancel(),
         };
         Ok(claim.bounds(columns))
     }
@@ -1159,7 +1202,7 @@ impl<'p> Problem<'p> {
                 let [low, high] = stage.midpoints(task.x, task.y);
                 let most = most_nodes(a.len() + b.len());
                 Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, most)
-                    .map(|lattice| lattice.guarded(&self.options.cancel))
+                    .map(|lattice| lattice.guarded(self.clock.cancel()))
             };
             let Some(finer) = finer else {
                 solved.outcome.iterations = iterations;
@@ -1856,7 +1899,7 @@ fn furnish<'p>(
     setting: Setting<'_, '_>,
     plans: Option<&[([Cloud; 2], &Pairs)]>,
 ) -> Result<Ground<'p>> {
-    let Setting { mu, nu, options, terms, .. } = setting;
+    let Setting { mu, nu, options, terms, clock, .. } = setting;
     let per_term = matches!(pick, Pick::Exact { .. } | Pick::Lattice { .. });
     if !per_term && terms == Terms::All {
         // One map serves all terms of a divergence, so they must share their coordinates.
@@ -1873,7 +1916,7 @@ fn furnish<'p>(
             if terms == Terms::Cross && !matches!(options.method, Method::Auto) {
                 // A common factor cancels in a divergence, but not in a term alone. (Certificates find a better one.)
                 let weights = [mu, nu].map(|m| m.support().weights);
-                let log = stage.mean_log_ratio(&map, weights, options.seed, &options.cancel);
+                let log = stage.mean_log_ratio(&map, weights, options.seed, clock.cancel());
                 if log.is_finite() {
                     map.scale(-0.5 * log);
                 }
@@ -1906,7 +1949,7 @@ fn furnish<'p>(
                 let measures = [x, y].map(|c| if c == Cloud::X { mu } else { nu });
                 let lattice =
                     lattice(&auto::TermStage { stage, clouds: [x, y], measures }, options)?
-                        .guarded(&options.cancel);
+                        .guarded(clock.cancel());
                 stage.features = if stored || storage != Storage::Separable {
                     let numbers = lattice.rank() as f64
                         * (measures[0].support().len() + measures[1].support().len()) as f64;
@@ -1924,7 +1967,7 @@ fn furnish<'p>(
             let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
             let epsilon = stage.gauge.epsilon();
             let clouds = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
-            let cancel = &options.cancel;
+            let cancel = clock.cancel();
             let chosen =
                 landmarks::choose(&clouds, epsilon, count, landmarks, options.seed, cancel);
             let basis = Basis::nystrom(chosen, epsilon, cancel);

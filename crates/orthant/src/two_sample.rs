@@ -40,6 +40,7 @@ use rayon::prelude::*;
 
 use crate::anderson::Anderson;
 use crate::barycenter::{coordinates, is_euclidean, is_of_points, without_gauge};
+use crate::clock::{Clock, Phase};
 use crate::error::{Cloud, Error, Result};
 use crate::features::FeatureMatrix;
 use crate::kernel::LogRows;
@@ -178,6 +179,9 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
     pub fn run(self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<TwoSample> {
         let begun = Instant::now();
         let TwoSampleTest { options, permutations, mut observer } = self;
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(options);
+        let options = &options.timed(&clock);
         check(options, permutations, [mu, nu])?;
         let given = !is_of_points(&options.method);
         let pool = Pool::new([mu, nu], given)?;
@@ -191,13 +195,17 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
             options.cancel.check();
             observer.as_mut().map_or(Next::Continue, |o| o(0, permutations))
         };
-        let (solution, _) = own_single.solve(Term::SelfX, Start::Flat, &mut none_yet)?;
+        clock.enter(Phase::Iterations);
+        let (solution, _) =
+            clock.run(|| own_single.solve(Term::SelfX, Start::Flat, &mut none_yet))?;
         // Then there is still the divergence of the clouds, but no more time for it than was spent.
         let stopped = solution.stop == Stop::Requested;
         let most = if stopped { solution.iterations } else { single.max_iterations };
         let each = Options { max_iterations: most, ..single.clone() };
         let h: Vec<f64> = pool.measure.gather(&solution.potential_x).to_vec();
-        let table = Table::new(&own, &h, options)?;
+        clock.enter(Phase::Features);
+        let table = clock.run(|| Table::new(&own, &h, options))?;
+        clock.enter(Phase::Iterations);
         let test = Test {
             pool: &pool,
             whole: &whole,
@@ -213,14 +221,26 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         let mut results: Vec<Drawn> = Vec::with_capacity(total);
         let mut stop = if stopped { Stop::Requested } else { Stop::Converged };
         while results.len() < total {
-            let end = total.min(results.len() + test.wave());
-            results.extend(test.divergences(results.len(), end)?);
+            let limited = options.time_limit.is_some();
+            let end = total.min(results.len() + if limited { LIMITED } else { test.wave() });
+            let (from, work) = (results.len(), |from| test.divergences(from, end));
+            // Without the divergence of the clouds there is nothing to return.
+            let wave = if from == 0 {
+                Some(clock.run(|| work(from))?)
+            } else {
+                clock.try_run(|| work(from))?
+            };
+            let Some(wave) = wave else {
+                stop = Stop::TimeLimit;
+                break;
+            };
+            results.extend(wave);
             let done = results.len() - 1;
             let next = observer.as_mut().map_or(Next::Continue, |o| o(done, permutations));
             if results.len() < total {
                 if next == Next::Stop {
                     stop = Stop::Requested;
-                } else if options.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                } else if clock.is_over() {
                     stop = Stop::TimeLimit;
                 } else {
                     continue;
@@ -507,6 +527,8 @@ struct Drawn {
 
 /// Permutations whose products are taken together.
 const BATCH: usize = 8;
+/// Permutations between two looks at the clock, if there is a limit: what is lost when it is over.
+const LIMITED: usize = 4 * BATCH;
 /// Products below this may have lost terms.
 const FAINT: f64 = 1e-250;
 

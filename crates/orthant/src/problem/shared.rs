@@ -1,8 +1,9 @@
 //! One kernel for several measures: what barycentres and permutations of points need.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Aim, Ground, Problem, Storage, Terms, check_memory};
+use crate::clock::Clock;
 use crate::design::Lattice;
 use crate::error::{Cloud, Error, Result};
 use crate::kernel::{
@@ -59,7 +60,7 @@ impl Problem<'_> {
             polishes: false,
             round: 0,
             spent: 0,
-            begun: Instant::now(),
+            clock: Clock::of(options),
             prepared: Duration::ZERO,
         })
     }
