@@ -106,6 +106,7 @@ impl Features<'_> {
 
 /// Where the anchors of Gaussian features sit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Anchors {
     /// Independent draws with one variance for all axes, from the largest norm of a point.
     Paper {
@@ -125,6 +126,20 @@ pub enum Anchors {
         /// Store the features, to compare with; they are products over the axes and need not be.
         stored: bool,
     },
+}
+
+impl Anchors {
+    /// The word for it on the command line: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive`, `lattice`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Anchors::Paper { .. } => "paper",
+            Anchors::Random(Draw::Sobol) => "sobol",
+            Anchors::Random(Draw::Iid) => "iid",
+            Anchors::Random(Draw::Orthogonal) => "orthogonal",
+            Anchors::Adaptive => "adaptive",
+            Anchors::Lattice { .. } => "lattice",
+        }
+    }
 }
 
 /// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
@@ -469,7 +484,10 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Stop after this time, features and all terms of a divergence included. Default: none.
+    /// Stop after this time, within a tenth of it or a second, whatever is being done: choosing a method (which takes a
+    /// tenth of it at most, and goes on with what it has found), storing features, iterations of all terms, certificates,
+    /// improvements. The result is what there is by then, with [`Stop::TimeLimit`](crate::Stop::TimeLimit) and perhaps
+    /// without an interval; [`Error::TimeLimit`] if there is nothing yet. Default: none.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options.time_limit = Some(limit);
@@ -483,7 +501,7 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Refuse to store matrices of more bytes than this. Default: no limit.
+    /// Refuse to store matrices of more bytes than this. Default: what the system gives.
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.options.max_memory = Some(bytes);
