@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use orthant::{
@@ -9,11 +10,46 @@ use orthant::{
     OptionsBuilder, Phase, Points, Progress, Rest, Solver, Stop, TwoSampleTest, divergence, rot,
 };
 
-/// Twice what is promised, for machines that do other things too.
-fn holds(begun: Instant, limit: Duration) {
-    let (took, most) =
-        (begun.elapsed(), limit + 2 * limit.mul_f64(0.1).max(Duration::from_secs(1)));
-    assert!(took <= most, "{took:?} for a limit of {limit:?}");
+/// One at a time: what one waits for is no fault of another.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A time, and how long the threads of this process had been ready to run by then, and were not run.
+struct Watch {
+    begun: Instant,
+    starved: Duration,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Watch { begun: Instant::now(), starved: starved(), _alone: alone }
+    }
+
+    /// Time that others took from this process, where the system tells.
+    fn lost(&self) -> Duration {
+        starved().saturating_sub(self.starved)
+    }
+
+    /// What is promised: a tenth or a second more, on a machine that does nothing else.
+    fn holds(&self, limit: Duration) {
+        let (took, lost) = (self.begun.elapsed(), self.lost());
+        let most = limit + limit.mul_f64(0.1).max(Duration::from_secs(1));
+        assert!(
+            took <= most + lost,
+            "{took:?} for a limit of {limit:?}, {lost:?} of it lost to others"
+        );
+    }
+}
+
+/// Time that the threads of this process have waited for a processor.
+fn starved() -> Duration {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Duration::ZERO };
+    let waited = |thread: std::fs::DirEntry| -> Option<u64> {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
+    };
+    Duration::from_nanos(threads.flatten().filter_map(waited).sum())
 }
 
 fn cloud(n: usize, dim: usize, seed: u64) -> Measure<'static> {
@@ -53,9 +89,10 @@ fn an_iteration_that_takes_too_long_is_ended() {
     let limit = Duration::from_millis(300);
     let [mu, nu] = clouds(30_000, 20);
     for method in [Method::online(), Method::Auto] {
-        let begun = Instant::now();
+        let watch = Watch::start();
         let found = rot(&mu, &nu, &builder(1.0, limit).method(method).build().unwrap());
-        holds(begun, limit);
+        watch.holds(limit);
+        drop(watch);
         match found {
             Ok(solution) => assert_eq!(solution.stop, Stop::TimeLimit),
             Err(Error::TimeLimit { limit: said, phase }) => {
@@ -67,9 +104,10 @@ fn an_iteration_that_takes_too_long_is_ended() {
         }
     }
     // The same for the three terms of a divergence, one after the other.
-    let begun = Instant::now();
+    let watch = Watch::start();
     let found = divergence(&mu, &nu, &builder(1.0, limit).build().unwrap());
-    holds(begun, limit);
+    watch.holds(limit);
+    drop(watch);
     assert!(found.is_err() || !found.unwrap().converged());
 }
 
@@ -79,31 +117,44 @@ fn a_choice_takes_a_small_part_of_the_time() {
     let [mu, nu] = clouds(20_000, 50);
     let mut ear = Ear::default();
     let options = builder(5.0, limit).allow_exact(false).build().unwrap();
-    let begun = Instant::now();
+    let watch = Watch::start();
     let found = Solver::new(&options).observer(&mut ear).rot(&mu, &nu);
-    holds(begun, limit);
+    watch.holds(limit);
+    let starved = watch.lost() > limit.mul_f64(0.5);
     assert_eq!(ear.phases[0], Phase::Choosing);
-    assert!(ear.phases.contains(&Phase::Features), "{:?}", ear.phases);
+    assert!(starved || ear.phases.contains(&Phase::Features), "{:?}", ear.phases);
     assert!(matches!(found, Ok(_) | Err(Error::TimeLimit { .. })), "{found:?}");
 }
 
 #[test]
 fn what_there_is_is_returned() {
     // Many quick iterations: the last one in time counts.
-    let limit = Duration::from_millis(200);
+    let limit = Duration::from_millis(500);
     let [mu, nu] = clouds(600, 2);
     let hard = builder(1e-4, limit).method(Method::online()).tolerance(1e-13);
-    let begun = Instant::now();
-    let s = rot(&mu, &nu, &hard.clone().max_iterations(10_000_000).build().unwrap()).unwrap();
-    holds(begun, limit);
-    assert_eq!(s.stop, Stop::TimeLimit);
-    assert!(s.iterations > 1 && s.interval_kl.unwrap().contains(s.value_kl));
-    // A divergence has all three terms.
-    let begun = Instant::now();
     let options = hard.max_iterations(10_000_000).build().unwrap();
-    let d = divergence(&mu, &nu, &options).unwrap();
-    holds(begun, limit);
-    assert!(d.terms().iter().all(|t| t.iterations > 0) && !d.converged());
+    let watch = Watch::start();
+    let found = rot(&mu, &nu, &options);
+    watch.holds(limit);
+    // On a machine that does nothing else an iteration takes a few milliseconds.
+    let late = |error: &Error| matches!(error, Error::TimeLimit { .. }) && watch.lost() > limit;
+    match found {
+        Ok(s) => {
+            assert_eq!(s.stop, Stop::TimeLimit);
+            assert!(s.iterations > 1 && s.interval_kl.unwrap().contains(s.value_kl));
+        }
+        Err(error) => assert!(late(&error), "{error}"),
+    }
+    drop(watch);
+    // A divergence has all three terms.
+    let watch = Watch::start();
+    let found = divergence(&mu, &nu, &options);
+    watch.holds(limit);
+    let late = |error: &Error| matches!(error, Error::TimeLimit { .. }) && watch.lost() > limit;
+    match found {
+        Ok(d) => assert!(d.terms().iter().all(|t| t.iterations > 0) && !d.converged()),
+        Err(error) => assert!(late(&error), "{error}"),
+    }
 }
 
 #[test]
@@ -111,24 +162,27 @@ fn many_things_within_one_limit() {
     let limit = Duration::from_millis(400);
     let measures: Vec<Measure<'_>> = (0..30).map(|k| cloud(1500, 3, k)).collect();
     let options = builder(0.05, limit).tolerance(1e-9).build().unwrap();
-    let begun = Instant::now();
+    let watch = Watch::start();
     let part = Comparer::new(&options).compare(&measures).unwrap();
-    holds(begun, limit);
+    watch.holds(limit);
+    drop(watch);
     assert!(!part.is_complete());
 
-    let begun = Instant::now();
+    let watch = Watch::start();
     let found =
         TwoSampleTest::new(&options).permutations(1_000_000).run(&measures[0], &measures[1]);
-    holds(begun, limit);
+    watch.holds(limit);
+    drop(watch);
     match found {
         Ok(test) => assert_eq!(test.stop, Stop::TimeLimit),
         Err(error) => assert!(matches!(error, Error::TimeLimit { .. }), "{error}"),
     }
 
-    let begun = Instant::now();
+    let watch = Watch::start();
     let found =
         Descent::new(&options).max_steps(100_000).still(0.0).flow(&measures[0], &measures[1]);
-    holds(begun, limit);
+    watch.holds(limit);
+    drop(watch);
     match found {
         Ok(flow) => {
             assert!(matches!(flow.rest, Rest::TimeLimit | Rest::Stalled), "{:?}", flow.rest);
@@ -136,10 +190,11 @@ fn many_things_within_one_limit() {
         Err(error) => assert_eq!(error, Error::NoGradient { reason: "time_limit" }),
     }
 
-    let begun = Instant::now();
+    let watch = Watch::start();
     let support = Points::new(common::normal(2000, &[0.0; 3], 1.0, 7), 3).unwrap();
     let found = Barycenters::new(&options).debiased(true).fixed(&measures, &[1.0; 30], &support);
-    holds(begun, limit);
+    watch.holds(limit);
+    drop(watch);
     match found {
         Ok(barycenter) => assert_eq!(barycenter.stop, Stop::TimeLimit),
         Err(error) => assert!(matches!(error, Error::TimeLimit { .. }), "{error}"),
@@ -190,7 +245,7 @@ fn a_token_with_a_point_in_time_ends_maps_too() {
     let cancel = Cancel::default().until(Instant::now() + Duration::from_millis(500));
     let options = Options::builder(1.0).method(Method::online()).cancel(cancel.clone());
     let options = options.max_iterations(2).build().unwrap();
-    let begun = Instant::now();
+    let watch = Watch::start();
     let ended = cancel.run(|| {
         let plan = Solver::new(&options).plan(&mu, &nu).unwrap();
         loop {
@@ -198,5 +253,5 @@ fn a_token_with_a_point_in_time_ends_maps_too() {
         }
     });
     assert_eq!(ended, Err::<(), _>(Error::Cancelled));
-    holds(begun, Duration::from_millis(500));
+    watch.holds(Duration::from_millis(500));
 }
