@@ -12,6 +12,16 @@ pub enum Column {
     Position(usize),
 }
 
+impl Column {
+    /// The name, or the position as text.
+    pub fn name(&self) -> String {
+        match self {
+            Column::Name(name) => name.clone(),
+            Column::Position(position) => position.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,21 +89,21 @@ pub enum Error {
     },
 
     /// The operating system refused to read the file.
-    #[error("{path}: cannot read the file: {source}")]
+    #[error("{path}: cannot read the file: {}", because(.reason))]
     Read {
         /// The file.
         path: String,
-        /// The reason.
-        source: io::Error,
+        /// The reason. It is part of the message, and so no source of the error.
+        reason: io::Error,
     },
 
     /// The file could not be written; nothing was left behind.
-    #[error("{path}: cannot write the file: {source}")]
+    #[error("{path}: cannot write the file: {}", because(.reason))]
     Write {
         /// The file.
         path: String,
-        /// The reason.
-        source: io::Error,
+        /// The reason. It is part of the message, and so no source of the error.
+        reason: io::Error,
     },
 
     /// The file holds no bytes.
@@ -299,6 +309,51 @@ pub enum Error {
         points: usize,
     },
 
+    /// What is read takes more memory than it may, or than there is.
+    #[error(
+        "{path}: reading it takes more {}; raise --memory, select fewer columns with --columns, or take a sample",
+        memory(*.limit)
+    )]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// The memory that was allowed, in bytes; nothing if the machine has no more.
+        limit: Option<u64>,
+    },
+
+    /// Two files have columns of different names.
+    #[error(
+        "{cloud} has the columns {} and {reference} has {}; choose the same ones with --columns, or match them by \
+         their order with --by-position",
+        list(.columns), list(.expected)
+    )]
+    DifferentColumns {
+        /// The file whose columns are expected.
+        reference: String,
+        /// Its columns.
+        expected: Vec<String>,
+        /// The other file.
+        cloud: String,
+        /// Its columns.
+        columns: Vec<String>,
+    },
+
+    /// Two files have points of different dimensions.
+    #[error(
+        "{reference} has {} and {cloud} has {}; use --columns to choose the same ones",
+        count(*.expected, "coordinate"), found
+    )]
+    DifferentDimensions {
+        /// The file whose dimension is expected.
+        reference: String,
+        /// Its dimension.
+        expected: usize,
+        /// The other file.
+        cloud: String,
+        /// Its dimension.
+        found: usize,
+    },
+
     /// An archive holds several arrays, and none was chosen.
     #[error("{path}: the file holds several arrays; choose one of {} as {path}:NAME", list(.keys))]
     ChooseKey {
@@ -321,6 +376,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a limit was reached, of memory or of the disk: the input itself may be fine.
+    pub fn is_resource(&self) -> bool {
+        match self {
+            Error::TooLarge { .. } => true,
+            Error::Write { reason, .. } => matches!(
+                reason.kind(),
+                io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::FileTooLarge
+                    | io::ErrorKind::OutOfMemory
+            ),
+            _ => false,
+        }
+    }
+
     /// An error of reading: the end of the data where more was due means a truncated file.
     pub(crate) fn read(path: &str, source: io::Error) -> Self {
         let path = path.to_owned();
@@ -336,7 +406,7 @@ impl Error {
                 format: "compressed",
                 detail: one_line(&source.to_string()),
             },
-            _ => Error::Read { path, source },
+            _ => Error::Read { path, reason: source },
         }
     }
 }
@@ -376,7 +446,7 @@ fn count(n: usize, noun: &str) -> String {
 }
 
 /// The first few names, in quotes.
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| quote(name)).collect();
     let shown = shown.join(", ");
@@ -384,6 +454,38 @@ fn list(names: &[String]) -> String {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
+}
+
+/// What the operating system says, without its number.
+pub(crate) fn because(error: &io::Error) -> String {
+    let mut text = one_line(&error.to_string());
+    while let Some(at) = text.rfind(" (os error ").filter(|_| text.ends_with(')')) {
+        text.truncate(at);
+    }
+    text
+}
+
+fn memory(limit: Option<u64>) -> String {
+    match limit {
+        Some(limit) => format!("than the {} of memory that it may use", size(limit)),
+        None => "memory than there is".to_owned(),
+    }
+}
+
+/// A number of bytes, readable.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return count(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = usize::from(value < 99.5);
+    format!("{value:.decimals$} {}", UNITS[unit])
 }
 
 fn available(names: Option<&[String]>, columns: usize) -> String {

@@ -22,6 +22,9 @@ mod delimiter;
 mod error;
 mod format;
 mod guard;
+mod identity;
+mod matching;
+mod note;
 mod npy_header;
 mod npz;
 mod number;
@@ -30,6 +33,7 @@ mod options;
 mod parquet;
 mod ply;
 mod records;
+mod rows;
 mod screen;
 mod select;
 mod source;
@@ -39,10 +43,16 @@ mod write_table;
 
 pub use cloud::{Cloud, Other, Values};
 pub use error::{Column, Error, Place};
-pub use options::{Missing, Others, ReadOptions};
-pub use write::write_atomic;
+pub use identity::same_file;
+pub use matching::{match_columns, match_positions};
+pub use note::Note;
+pub use options::{Header, Missing, Others, ReadOptions};
+pub use rows::Rows;
+pub use source::files_of;
+pub use write::{Halted, check_writable, remove_temporaries, write_atomic};
 pub use write_table::{Cells, Series, TableFormat, write_table, write_table_to};
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
 
 use source::{Raw, Spec};
@@ -72,9 +82,10 @@ use source::{Raw, Spec};
 /// assert!(error.to_string().contains(r#"row 1 (line 2), column "city": cannot read "Oslo""#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read(spec: &str, options: &ReadOptions) -> Result<Cloud, Error> {
+pub fn read(spec: impl AsRef<OsStr>, options: &ReadOptions) -> Result<Cloud, Error> {
+    let spec = spec.as_ref();
     if spec == "-" {
-        return read_from(spec, io::stdin().lock(), options);
+        return read_from("-", io::stdin().lock(), options);
     }
     let spec = Spec::of_file(spec);
     source::decode(&spec, Raw::open(&spec)?, options)
@@ -85,7 +96,7 @@ pub fn read(spec: &str, options: &ReadOptions) -> Result<Cloud, Error> {
 /// The name stands in messages, and its extension chooses the format; for `-` the content does.
 /// As with [`read`], a name such as `file.npz:key` chooses an array.
 pub fn read_from(name: &str, reader: impl Read, options: &ReadOptions) -> Result<Cloud, Error> {
-    source::decode(&Spec::of_name(name), Raw::Stream(Box::new(reader)), options)
+    source::decode(&Spec::of_name(name.as_ref()), Raw::Stream(Box::new(reader)), options)
 }
 
 /// Reads a point cloud from bytes; the name is used as in [`read_from`].

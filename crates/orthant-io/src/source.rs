@@ -1,8 +1,9 @@
 //! From the name of a file to its decoded bytes.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
@@ -16,13 +17,13 @@ const HEAD: u64 = 64 * 1024;
 /// The file asked for and the array in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Spec<'a> {
-    pub(crate) file: &'a str,
-    pub(crate) key: Option<&'a str>,
+    pub(crate) file: &'a OsStr,
+    pub(crate) key: Option<String>,
 }
 
 impl<'a> Spec<'a> {
     /// Splits `file.npz:key`, unless a file of just that name exists.
-    pub(crate) fn of_file(spec: &'a str) -> Self {
+    pub(crate) fn of_file(spec: &'a OsStr) -> Self {
         if fs::exists(spec).unwrap_or(false) {
             return Spec { file: spec, key: None };
         }
@@ -30,11 +31,17 @@ impl<'a> Spec<'a> {
     }
 
     /// Splits `file.npz:key`; a colon anywhere else belongs to the name.
-    pub(crate) fn of_name(name: &'a str) -> Self {
-        const MARK: &str = ".npz:";
-        match name.to_ascii_lowercase().rfind(MARK) {
-            Some(at) => {
-                Spec { file: &name[..at + MARK.len() - 1], key: Some(&name[at + MARK.len()..]) }
+    pub(crate) fn of_name(name: &'a OsStr) -> Self {
+        const MARKS: [&[u8]; 4] = [b".npz:", b".h5:", b".hdf5:", b".h5ad:"];
+        let bytes = name.as_encoded_bytes().to_ascii_lowercase();
+        let last = |mark: &&[u8]| {
+            let at = bytes.windows(mark.len()).rposition(|window| window == *mark)?;
+            Some(at + mark.len() - 1)
+        };
+        match MARKS.iter().filter_map(last).max() {
+            Some(colon) => {
+                let (file, key) = split(name, colon);
+                Spec { file, key: Some(key) }
             }
             None => Spec { file: name, key: None },
         }
@@ -42,20 +49,43 @@ impl<'a> Spec<'a> {
 
     /// The name as it stands in messages.
     fn label(&self) -> String {
-        if self.file == "-" {
-            "standard input".to_owned()
+        if self.file == "-" { "standard input".to_owned() } else { label(self.file) }
+    }
+}
+
+/// What is before an ASCII character, and the text after it.
+#[cfg(unix)]
+fn split(name: &OsStr, at: usize) -> (&OsStr, String) {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = name.as_bytes();
+    (OsStr::from_bytes(&bytes[..at]), String::from_utf8_lossy(&bytes[at + 1..]).into_owned())
+}
+
+#[cfg(not(unix))]
+fn split(name: &OsStr, at: usize) -> (&OsStr, String) {
+    match name.to_str() {
+        Some(text) => (OsStr::new(&text[..at]), text[at + 1..].to_owned()),
+        None => (name, String::new()),
+    }
+}
+
+/// A name as it stands in messages: it may hold line breaks and bytes that are no text, a message may not.
+pub(crate) fn label(name: &OsStr) -> String {
+    let mut label = String::new();
+    for c in name.to_string_lossy().chars() {
+        if c.is_control() {
+            label.extend(c.escape_default());
         } else {
-            // A file name may hold line breaks, a message may not.
-            self.file
-                .chars()
-                .flat_map(|c| {
-                    let escape = c.is_control().then(|| c.escape_default());
-                    let plain = escape.is_none().then_some(c);
-                    escape.into_iter().flatten().chain(plain)
-                })
-                .collect()
+            label.push(c);
         }
     }
+    label
+}
+
+/// The files that [`read`](crate::read) would open for a name: none for the standard input, all parts of a folder.
+pub fn files_of(spec: impl AsRef<OsStr>) -> Vec<PathBuf> {
+    let spec = spec.as_ref();
+    if spec == "-" { Vec::new() } else { vec![PathBuf::from(Spec::of_file(spec).file)] }
 }
 
 /// Bytes as they are stored.
@@ -112,7 +142,7 @@ impl<'a> Raw<'a> {
 /// Decompresses, finds the format, and reads.
 pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Result<Cloud, Error> {
     let path = spec.label();
-    let (format, gzip) = Format::of_name(spec.file);
+    let (format, gzip) = Format::of_name(&spec.file.to_string_lossy());
     let unreadable = |source| Error::read(&path, source);
 
     let (mut head, mut raw) = raw.peek().map_err(unreadable)?;
@@ -160,10 +190,10 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
         }
         Format::Ply => ply::read(&path, BufReader::new(raw.into_reader()), options),
         Format::Npz => match raw {
-            Raw::File(file) => npz::read(&path, spec.key, BufReader::new(file), options),
+            Raw::File(file) => npz::read(&path, spec.key.as_deref(), BufReader::new(file), options),
             Raw::Stream(stream) => {
                 let bytes = slurp(stream).map_err(unreadable)?;
-                npz::read(&path, spec.key, Cursor::new(bytes), options)
+                npz::read(&path, spec.key.as_deref(), Cursor::new(bytes), options)
             }
         },
         Format::Parquet => match raw {
@@ -187,20 +217,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_npz_names_split_at_a_colon() {
-        let split = |name| {
-            let spec = Spec::of_name(name);
-            (spec.file, spec.key)
+    fn only_names_of_archives_split_at_a_colon() {
+        let split = |name: &str| {
+            let spec = Spec::of_name(OsStr::new(name));
+            (spec.file.to_str().unwrap().to_owned(), spec.key)
         };
-        assert_eq!(split("a.npz:x"), ("a.npz", Some("x")));
-        assert_eq!(split("C:/b/a.NPZ:x:y"), ("C:/b/a.NPZ", Some("x:y")));
-        assert_eq!(split("10:30.csv"), ("10:30.csv", None));
-        assert_eq!(split("a.npy:x"), ("a.npy:x", None));
-        assert_eq!(split("a.npz"), ("a.npz", None));
+        let pair = |file: &str, key: &str| (file.to_owned(), Some(key.to_owned()));
+        let whole = |file: &str| (file.to_owned(), None);
+        assert_eq!(split("a.npz:x"), pair("a.npz", "x"));
+        assert_eq!(split("C:/b/a.NPZ:x:y"), pair("C:/b/a.NPZ", "x:y"));
+        assert_eq!(split("a.h5:/b/c"), pair("a.h5", "/b/c"));
+        assert_eq!(split("a.h5ad:obsm/X_pca"), pair("a.h5ad", "obsm/X_pca"));
+        for name in ["10:30.csv", "a.npy:x", "a.npz"] {
+            assert_eq!(split(name), whole(name));
+        }
     }
 
     #[test]
     fn names_stay_on_one_line() {
-        assert_eq!(Spec::of_name("a\nb.csv").label(), "a\\nb.csv");
+        assert_eq!(Spec::of_name(OsStr::new("a\nb.csv")).label(), "a\\nb.csv");
     }
 }

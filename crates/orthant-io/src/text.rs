@@ -8,6 +8,7 @@ use crate::delimiter::{self, Delimiter};
 use crate::error::{Error, Place};
 use crate::number::Field;
 use crate::records::Records;
+use crate::rows::Rows;
 use crate::select::{Selection, Table, named};
 use crate::{Cloud, Missing, Other, Others, ReadOptions, Values};
 
@@ -49,15 +50,15 @@ pub(crate) fn read(
     let names = header(path, &record, options);
     let table = Table { path, count: record.len(), names: names.as_deref() };
     let selection = table.select(options, || every_column(&table))?;
-    let mut rows = Rows::new(&table, &selection, options);
+    let mut body = Body::new(&table, &selection, options);
 
     // Without a header the first record is the first row.
     let mut more = names.is_none() || records.next(&mut record).map_err(unreadable)?;
     while more {
-        rows.push(&record, &|| records.line(&record))?;
+        body.push(&record, &|| records.line(&record))?;
         more = records.next(&mut record).map_err(unreadable)?;
     }
-    rows.finish()
+    body.finish()
 }
 
 /// The names of the columns, if the first record is a header.
@@ -102,7 +103,7 @@ fn every_column(table: &Table<'_>) -> Result<Vec<usize>, Error> {
 type Line<'a> = &'a dyn Fn() -> Option<u64>;
 
 /// The rows read so far.
-struct Rows<'a> {
+struct Body<'a> {
     table: &'a Table<'a>,
     selection: &'a Selection,
     missing: Missing,
@@ -112,12 +113,12 @@ struct Rows<'a> {
     /// Missing values in the others count.
     checked: bool,
     seen: u64,
-    dropped: usize,
+    rows: Rows,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> Body<'a> {
     fn new(table: &'a Table<'a>, selection: &'a Selection, options: &ReadOptions) -> Self {
-        Rows {
+        Body {
             table,
             selection,
             missing: options.missing,
@@ -126,7 +127,7 @@ impl<'a> Rows<'a> {
             others: selection.others.iter().map(|&i| table.other(i, Vec::new())).collect(),
             checked: matches!(options.others, Others::These(_)),
             seen: 0,
-            dropped: 0,
+            rows: Rows::default(),
         }
     }
 
@@ -168,9 +169,10 @@ impl<'a> Rows<'a> {
             if let (Some(weights), Some(weight)) = (&mut self.weights, weight) {
                 weights.push(weight);
             }
+            self.rows.keep();
         } else {
             self.values.truncate(start);
-            self.dropped += 1;
+            self.rows.skip();
         }
         Ok(())
     }
@@ -212,17 +214,22 @@ impl<'a> Rows<'a> {
         if self.seen == 0 {
             return Err(Error::NoRows { path: path.to_owned(), header: true });
         }
+        let dropped = usize::try_from(self.rows.dropped()).unwrap_or(usize::MAX);
         if self.values.is_empty() {
-            return Err(Error::AllDropped { path: path.to_owned(), dropped: self.dropped });
+            return Err(Error::AllDropped { path: path.to_owned(), dropped });
         }
         Ok(Cloud {
+            path: path.to_owned(),
+            weights_name: self.selection.weights.map(|i| self.table.label(i).name()),
+            rows: self.rows,
+            notes: Vec::new(),
             values: Values::F64(self.values),
             dim: self.selection.coordinates.len(),
             weights: self.weights,
             columns: self.table.names_of(self.selection),
             positions: self.selection.coordinates.clone(),
             others: self.others,
-            dropped: self.dropped,
+            dropped,
         })
     }
 }
