@@ -1,7 +1,7 @@
 //! A point cloud as it comes out of a file.
 
 use crate::note::Note;
-use crate::number::Field;
+use crate::number::{Decimal, Field};
 use crate::rows::Rows;
 
 /// Coordinates, point after point: the coordinates of one point are next to each other.
@@ -21,6 +21,14 @@ impl Values {
         match self {
             Values::F32(values) => values.len(),
             Values::F64(values) => values.len(),
+        }
+    }
+
+    /// The bytes that a number takes.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Values::F32(_) => size_of::<f32>(),
+            Values::F64(_) => size_of::<f64>(),
         }
     }
 
@@ -44,7 +52,7 @@ pub struct Other {
 impl Other {
     /// The numbers of the column, if all its cells are finite numbers.
     pub fn numbers(&self) -> Option<Vec<f64>> {
-        let number = |cell: &String| match Field::parse(cell.as_bytes()) {
+        let number = |cell: &String| match Field::parse(cell.as_bytes(), Decimal::Point) {
             Field::Number(x) if x.is_finite() => Some(x),
             _ => None,
         };

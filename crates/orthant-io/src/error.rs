@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::number::{Decimal, has_other_mark};
+
 /// A column of a file, by its name if it has one, otherwise by its position counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
@@ -177,7 +179,7 @@ pub enum Error {
     },
 
     /// A field of a text file is neither a number nor a missing value.
-    #[error("{path}: {place}: cannot read {} as a number; {}", quote(.value), number_remedy(.value))]
+    #[error("{path}: {place}: cannot read {} as a number; {}", quote(.value), number_remedy(.value, *.comma))]
     NotANumber {
         /// The file.
         path: String,
@@ -185,6 +187,8 @@ pub enum Error {
         place: Place,
         /// The text of the field.
         value: String,
+        /// Numbers were expected to have a decimal comma.
+        comma: bool,
     },
 
     /// A value is missing, and missing values are not to be dropped.
@@ -234,12 +238,33 @@ pub enum Error {
     },
 
     /// There is no column of this name or position.
-    #[error("{path}: no column {}; {}", quote(.column), available(.names.as_deref(), *.count))]
+    #[error(
+        "{path}: no column {}; {}{}",
+        quote(.column), available(.names.as_deref(), *.count),
+        if *.in_first_line { ", or use --header yes as the first line has that name" } else { "" }
+    )]
     UnknownColumn {
         /// The file.
         path: String,
         /// The column as it was asked for.
         column: String,
+        /// The names of the columns, if they have names.
+        names: Option<Vec<String>>,
+        /// The number of columns.
+        count: usize,
+        /// The first line of the file, which was taken for a row, has it.
+        in_first_line: bool,
+    },
+
+    /// No column holds numbers, so that none can be a coordinate.
+    #[error(
+        "{path}: none of the columns holds numbers; {}; if another character separates the fields of a table, name it \
+         with --separator",
+        available(.names.as_deref(), *.count)
+    )]
+    NoNumbers {
+        /// The file.
+        path: String,
         /// The names of the columns, if they have names.
         names: Option<Vec<String>>,
         /// The number of columns.
@@ -309,6 +334,19 @@ pub enum Error {
         points: usize,
     },
 
+    /// The parts of a table have different columns.
+    #[error(
+        "{path}: the parts {first} and {part} have different columns or types; all parts of a table need the same schema"
+    )]
+    DifferentParts {
+        /// The folder or pattern.
+        path: String,
+        /// The first part.
+        first: String,
+        /// The part that differs from it.
+        part: String,
+    },
+
     /// What is read takes more memory than it may, or than there is.
     #[error(
         "{path}: reading it takes more {}; raise --memory, select fewer columns with --columns, or take a sample",
@@ -360,6 +398,24 @@ pub enum Error {
         /// The file.
         path: String,
         /// The names of the arrays.
+        keys: Vec<String>,
+    },
+
+    /// An annotated matrix does not hold the array that was chosen or is read without a choice.
+    #[error(
+        "{path}: there is no {wanted}; {}",
+        if .keys.is_empty() {
+            "the file holds no dense matrices, so compute principal components first (scanpy.pp.pca)".to_owned()
+        } else {
+            format!("choose one of {} as {path}:NAME", list(.keys))
+        }
+    )]
+    NoMatrix {
+        /// The file.
+        path: String,
+        /// What was looked for.
+        wanted: String,
+        /// The matrices in the file.
         keys: Vec<String>,
     },
 
@@ -496,10 +552,11 @@ fn available(names: Option<&[String]>, columns: usize) -> String {
     }
 }
 
-fn number_remedy(value: &str) -> &'static str {
-    if value.contains(',') && value.replace(',', ".").trim().parse::<f64>().is_ok() {
-        "write decimals with a point"
-    } else {
-        "correct it, or select the numeric columns with --columns"
+fn number_remedy(value: &str, comma: bool) -> &'static str {
+    let decimal = if comma { Decimal::Comma } else { Decimal::Point };
+    match (has_other_mark(value, decimal), comma) {
+        (true, false) => "write decimals with a point, or use --decimal ,",
+        (true, true) => "write decimals with a comma, or leave out --decimal",
+        (false, _) => "correct it, or select the numeric columns with --columns",
     }
 }

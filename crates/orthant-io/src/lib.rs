@@ -17,12 +17,18 @@
 //! [`ReadOptions::missing`] says, and infinite values are always an error. A bad file gives an
 //! [`Error`] of one line that names the place; no file, however broken, makes this crate panic.
 
+mod arrow;
+mod budget;
 mod cloud;
+mod columns;
 mod delimiter;
 mod error;
 mod format;
 mod guard;
+mod hdf5;
 mod identity;
+mod ids;
+mod layout;
 mod matching;
 mod note;
 mod npy_header;
@@ -31,6 +37,7 @@ mod number;
 mod numpy;
 mod options;
 mod parquet;
+mod parts;
 mod ply;
 mod records;
 mod rows;
@@ -47,15 +54,17 @@ pub use identity::same_file;
 pub use matching::{match_columns, match_positions};
 pub use note::Note;
 pub use options::{Header, Missing, Others, ReadOptions};
+pub use parts::files_of;
 pub use rows::Rows;
-pub use source::files_of;
 pub use write::{Halted, check_writable, remove_temporaries, write_atomic};
 pub use write_table::{Cells, Series, TableFormat, write_table, write_table_to};
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
 
-use source::{Raw, Spec};
+use budget::Budget;
+use parts::Input;
+use source::{Raw, Spec, label};
 
 /// Reads a point cloud from a file, from `file.npz:key`, or from the standard input if `spec` is
 /// `-`.
@@ -77,9 +86,10 @@ use source::{Raw, Spec};
 /// assert_eq!(cloud.values, Values::F64(vec![59.9, 10.7, 41.9, 12.5]));
 /// assert_eq!(cloud.weights, Some(vec![709_000.0, 2_750_000.0]));
 ///
-/// // Without columns all are read, and a city is not a number.
-/// let error = read(path, &ReadOptions::default()).unwrap_err();
-/// assert!(error.to_string().contains(r#"row 1 (line 2), column "city": cannot read "Oslo""#));
+/// // Without columns all that hold numbers are read.
+/// let cloud = read(path, &ReadOptions::default())?;
+/// assert_eq!(cloud.columns.as_deref().unwrap(), ["lat", "lon", "people"]);
+/// assert!(cloud.notes[0].to_string().ends_with(r#"column "city" holds text and is left out"#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read(spec: impl AsRef<OsStr>, options: &ReadOptions) -> Result<Cloud, Error> {
@@ -87,8 +97,13 @@ pub fn read(spec: impl AsRef<OsStr>, options: &ReadOptions) -> Result<Cloud, Err
     if spec == "-" {
         return read_from("-", io::stdin().lock(), options);
     }
-    let spec = Spec::of_file(spec);
-    source::decode(&spec, Raw::open(&spec)?, options)
+    let path = label(spec);
+    let budget = Budget::new(&path, options.max_bytes);
+    let cloud = match Input::of(spec) {
+        Input::File(spec) => source::decode(&spec, Raw::open(&spec)?, options, &budget)?,
+        Input::Parts(parts) => parts::read(&path, &parts, options, &budget)?,
+    };
+    finish(cloud, options)
 }
 
 /// Reads a point cloud from a reader.
@@ -96,7 +111,18 @@ pub fn read(spec: impl AsRef<OsStr>, options: &ReadOptions) -> Result<Cloud, Err
 /// The name stands in messages, and its extension chooses the format; for `-` the content does.
 /// As with [`read`], a name such as `file.npz:key` chooses an array.
 pub fn read_from(name: &str, reader: impl Read, options: &ReadOptions) -> Result<Cloud, Error> {
-    source::decode(&Spec::of_name(name.as_ref()), Raw::Stream(Box::new(reader)), options)
+    let spec = Spec::of_name(name.as_ref());
+    let budget = Budget::new(&spec.label(), options.max_bytes);
+    let cloud = source::decode(&spec, Raw::Stream(Box::new(reader)), options, &budget)?;
+    finish(cloud, options)
+}
+
+/// What is left to do when all is read.
+fn finish(mut cloud: Cloud, options: &ReadOptions) -> Result<Cloud, Error> {
+    if options.columns.is_none() {
+        ids::examine(&mut cloud)?;
+    }
+    Ok(cloud)
 }
 
 /// Reads a point cloud from bytes; the name is used as in [`read_from`].

@@ -45,6 +45,17 @@ pub enum Note {
     },
 }
 
+impl Note {
+    /// Says it of another file.
+    pub(crate) fn set_path(&mut self, new: &str) {
+        let (Note::LeftOut { path, .. }
+        | Note::RowNumbers { path, .. }
+        | Note::AmbiguousHeader { path, .. }
+        | Note::IdColumn { path, .. }) = self;
+        new.clone_into(path);
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -50,19 +50,37 @@ impl Rows {
         self.gaps.last().map_or(0, |gap| gap.1)
     }
 
+    /// Adds the rows of a part that comes after these.
+    pub(crate) fn extend(&mut self, part: &Rows) {
+        let before = self.dropped();
+        for &(from, dropped) in &part.gaps {
+            let (from, dropped) = (self.kept + from, before + dropped);
+            match self.gaps.last_mut() {
+                Some(last) if last.0 == from => last.1 = dropped,
+                _ => self.gaps.push((from, dropped)),
+            }
+        }
+        self.kept += part.kept;
+    }
+
     pub(crate) fn keep(&mut self) {
         self.kept += 1;
     }
 
     /// Returns by how many bytes this grew.
     pub(crate) fn skip(&mut self) -> usize {
+        self.skip_many(1)
+    }
+
+    /// Drops so many rows.
+    pub(crate) fn skip_many(&mut self, rows: u64) -> usize {
         match self.gaps.last_mut() {
             Some((from, dropped)) if *from == self.kept => {
-                *dropped += 1;
+                *dropped += rows;
                 0
             }
             _ => {
-                self.gaps.push((self.kept, self.dropped() + 1));
+                self.gaps.push((self.kept, self.dropped() + rows));
                 size_of::<(usize, u64)>()
             }
         }
@@ -90,6 +108,21 @@ mod tests {
             expected.collect::<Vec<u64>>()
         );
         assert_eq!((rows.len(), rows.dropped()), (5, 5));
+        // In two parts, cut anywhere.
+        for cut in 0..=kept.len() {
+            let mut parts = [Rows::default(), Rows::default()];
+            for (i, keep) in kept.into_iter().enumerate() {
+                let part = &mut parts[usize::from(i >= cut)];
+                if keep {
+                    part.keep();
+                } else {
+                    part.skip();
+                }
+            }
+            let [mut whole, second] = parts;
+            whole.extend(&second);
+            assert_eq!(whole, rows, "{cut}");
+        }
         assert_eq!((Rows::all(7).get(6), Rows::all(7).gaps.capacity()), (7, 0));
     }
 }

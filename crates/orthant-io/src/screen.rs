@@ -1,7 +1,7 @@
 //! Missing and infinite values in arrays, where `NaN` stands for missing.
 
 use crate::error::{Column, Error, Place};
-use crate::number::Field;
+use crate::number::{Decimal, Field};
 use crate::rows::Rows;
 use crate::select::{Selection, Table};
 use crate::{Cloud, Missing, Other, Others, ReadOptions, Values};
@@ -134,7 +134,7 @@ impl Screen<'_> {
 
     /// Whether a cell of another column is there.
     fn is_there(&self, other: &Other, row: usize) -> Result<bool, Error> {
-        if Field::parse(other.cells[row].as_bytes()) != Field::Missing {
+        if Field::parse(other.cells[row].as_bytes(), Decimal::Point) != Field::Missing {
             return Ok(true);
         }
         let label = match &other.name {

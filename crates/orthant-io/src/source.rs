@@ -3,13 +3,14 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::format::{self, Format};
-use crate::{Cloud, ReadOptions, npz, numpy, parquet, ply, text};
+use crate::{Cloud, ReadOptions, arrow, hdf5, npz, numpy, parquet, ply, text};
 
 /// Enough of a file to tell its format and the delimiter of a table.
 const HEAD: u64 = 64 * 1024;
@@ -48,7 +49,7 @@ impl<'a> Spec<'a> {
     }
 
     /// The name as it stands in messages.
-    fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         if self.file == "-" { "standard input".to_owned() } else { label(self.file) }
     }
 }
@@ -80,12 +81,6 @@ pub(crate) fn label(name: &OsStr) -> String {
         }
     }
     label
-}
-
-/// The files that [`read`](crate::read) would open for a name: none for the standard input, all parts of a folder.
-pub fn files_of(spec: impl AsRef<OsStr>) -> Vec<PathBuf> {
-    let spec = spec.as_ref();
-    if spec == "-" { Vec::new() } else { vec![PathBuf::from(Spec::of_file(spec).file)] }
 }
 
 /// Bytes as they are stored.
@@ -140,16 +135,31 @@ impl<'a> Raw<'a> {
 }
 
 /// Decompresses, finds the format, and reads.
-pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Result<Cloud, Error> {
+pub(crate) fn decode(
+    spec: &Spec<'_>,
+    raw: Raw<'_>,
+    options: &ReadOptions,
+    budget: &Budget,
+) -> Result<Cloud, Error> {
     let path = spec.label();
-    let (format, gzip) = Format::of_name(&spec.file.to_string_lossy());
-    let unreadable = |source| Error::read(&path, source);
+    let name = spec.file.to_string_lossy();
+    let (format, gzip) = Format::of_name(&name);
+    let unreadable = |source| budget.error(source);
 
     let (mut head, mut raw) = raw.peek().map_err(unreadable)?;
     if head.is_empty() {
         return Err(Error::Empty { path });
     }
     let compressed = head.starts_with(format::GZIP);
+    let refuse = |head: &[u8]| match format::refused(&name, head) {
+        Some((what, remedy)) => Err(Error::Unsupported {
+            path: path.clone(),
+            what: what.to_owned(),
+            remedy: remedy.to_owned(),
+        }),
+        None => Ok(()),
+    };
+    refuse(&head)?;
     if gzip && !compressed {
         return Err(Error::Foreign {
             path,
@@ -170,6 +180,7 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
         if head.is_empty() {
             return Err(Error::Empty { path });
         }
+        refuse(&head)?;
     }
 
     let format = format.unwrap_or_else(|| Format::of_content(&head));
@@ -177,7 +188,7 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
     match format {
         Format::Text { tabs } => {
             let sample = text::Sample { complete: (head.len() as u64) < HEAD, bytes: &head };
-            text::read(&path, &sample, tabs, raw.into_reader(), options)
+            text::read(&path, &sample, tabs, raw.into_reader(), options, budget)
         }
         Format::Npy => {
             // The length of the file tells at once whether the shape in the header is a lie.
@@ -186,30 +197,37 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
                 Raw::Stream(_) => None,
             };
             let reader = BufReader::new(raw.into_reader());
-            numpy::read(&path, reader, length, options)
+            numpy::read(&path, reader, length, options, budget)
         }
-        Format::Ply => ply::read(&path, BufReader::new(raw.into_reader()), options),
+        Format::Ply => ply::read(&path, raw.into_reader(), options, budget),
+        Format::Arrow => {
+            let is_file = head.starts_with(format::ARROW);
+            arrow::read(&path, BufReader::new(raw.into_reader()), is_file, options, budget)
+        }
         Format::Npz => match raw {
-            Raw::File(file) => npz::read(&path, spec.key.as_deref(), BufReader::new(file), options),
+            Raw::File(file) => {
+                npz::read(&path, spec.key.as_deref(), BufReader::new(file), options, budget)
+            }
             Raw::Stream(stream) => {
-                let bytes = slurp(stream).map_err(unreadable)?;
-                npz::read(&path, spec.key.as_deref(), Cursor::new(bytes), options)
+                let bytes = Cursor::new(budget.slurp(stream)?);
+                npz::read(&path, spec.key.as_deref(), bytes, options, budget)
             }
         },
         Format::Parquet => match raw {
-            Raw::File(file) => parquet::read(&path, file, options),
+            Raw::File(file) => parquet::read(&path, file, options, budget),
             Raw::Stream(stream) => {
-                let bytes = slurp(stream).map_err(unreadable)?;
-                parquet::read(&path, bytes::Bytes::from(bytes), options)
+                let bytes = budget.slurp(stream)?;
+                parquet::read(&path, bytes::Bytes::from(bytes), options, budget)
             }
         },
+        Format::Hdf5 { annotated } => {
+            let source = match raw {
+                Raw::File(file) => hdf5::Source::File(file),
+                Raw::Stream(stream) => hdf5::Source::Bytes(budget.slurp(stream)?),
+            };
+            hdf5::read(&path, source, spec.key.as_deref(), annotated, options, budget)
+        }
     }
-}
-
-fn slurp(mut stream: Box<dyn Read + '_>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]
