@@ -38,11 +38,11 @@ pub(crate) fn read(
     budget: &Budget,
 ) -> Result<Cloud, Error> {
     if is_file {
-        // A file is a stream after its first eight bytes, with a table of contents after it.
+        // A file is a stream after its first bytes, with a table of contents after it.
         reader.read_exact(&mut [0; 8]).map_err(|source| budget.error(source))?;
     }
     // The crate returns errors for most damage to a file, and panics for some.
-    fence(|| read_table(Messages { path, reader, budget }, options))
+    fence(|| read_table(Messages { path, reader, budget, padded: is_file }, options))
         .unwrap_or_else(|| Err(malformed(path, "a message is damaged")))
 }
 
@@ -107,6 +107,8 @@ struct Messages<'a, R> {
     path: &'a str,
     reader: R,
     budget: &'a Budget,
+    /// The next message may come after zeros, so that it begins at a multiple of some number of bytes.
+    padded: bool,
 }
 
 /// A message with its length before it and its body after it.
@@ -157,8 +159,16 @@ impl Framed {
 impl<R: Read> Messages<'_, R> {
     /// The next message, or nothing at the end, which has to be marked: a stream that was cut looks complete otherwise.
     fn next(&mut self) -> Result<Option<Framed>, Error> {
+        const LONGEST_PADDING: usize = 1 << 12;
         let mut bytes = Vec::new();
-        self.extend(&mut bytes, 4)?;
+        for _ in 0..LONGEST_PADDING {
+            self.extend(&mut bytes, 4)?;
+            if !self.padded || bytes != [0; 4] {
+                break;
+            }
+            bytes.clear();
+        }
+        self.padded = false;
         if bytes == ARROW_MESSAGE {
             self.extend(&mut bytes, 4)?;
         }
@@ -178,6 +188,7 @@ impl<R: Read> Messages<'_, R> {
         let damaged = || malformed(self.path, "a message is damaged");
         let unpacked = message.unpacked().ok_or_else(damaged)?;
         let unpacked = usize::try_from(unpacked).map_err(|_| self.budget.exceeded())?;
+        self.budget.probe(unpacked as u64)?;
         self.budget.take(unpacked)?;
         message.taken = message.bytes.capacity() + unpacked;
         Ok(Some(message))

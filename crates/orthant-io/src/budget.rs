@@ -34,6 +34,14 @@ impl Budget {
         if bytes > self.left() { Err(self.exceeded()) } else { Ok(()) }
     }
 
+    /// An error if so much may not be taken at once, or if the machine does not have it: for code of others, which
+    /// would end the process.
+    pub(crate) fn probe(&self, bytes: u64) -> Result<(), Error> {
+        self.check(bytes)?;
+        let bytes = usize::try_from(bytes).map_err(|_| self.no_memory())?;
+        Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| self.no_memory())
+    }
+
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Error> {
         self.check(bytes as u64)?;
         self.used.set(self.used.get().saturating_add(bytes as u64));
@@ -187,7 +195,8 @@ mod tests {
         let budget = Budget::new("a", Some(1 << 20));
         assert!(matches!(budget.slurp(io::repeat(0)), Err(Error::TooLarge { .. })));
         let budget = Budget::new("a", Some(1 << 20));
-        assert_eq!(budget.slurp(&[3; 70_000][..]).unwrap(), [3; 70_000]);
+        let bytes = vec![3; 70_000];
+        assert_eq!(budget.slurp(&bytes[..]).unwrap(), bytes);
         let mut limited = budget.limit(io::repeat(0));
         let error = io::copy(&mut limited, &mut io::sink()).unwrap_err();
         assert!(budget.error(error).is_resource());

@@ -172,7 +172,7 @@ impl<'a> Store<'a> {
     fn bytes(&self, dataset: &Dataset) -> Result<Vec<u8>, Error> {
         let length = dataset.raw_byte_len().map_err(self.failed())?;
         // It is read in one piece and copied.
-        self.budget.check(length as u64 * 2)?;
+        self.budget.probe((length as u64).saturating_mul(2))?;
         let mut bytes: Vec<u8> = self.budget.vector(length)?;
         bytes.resize(length, 0);
         dataset.read_raw_bytes_into(&mut bytes).map_err(self.failed())?;

@@ -108,8 +108,8 @@ pub(super) fn check_pages(
         let header = Header::read(&mut cursor).ok_or_else(damaged)?;
         let size = usize::try_from(header.compressed).map_err(|_| damaged())?;
         let unpacked = u64::try_from(header.uncompressed).map_err(|_| damaged())?;
+        budget.probe(unpacked)?;
         let data = cursor.rest().get(..size).ok_or(Failure::Short)?;
-        budget.check(unpacked.max(size as u64))?;
         let levels = usize::try_from(header.levels).unwrap_or(usize::MAX);
         if !header.plain
             && let Some(packed) = data.get(levels..)

@@ -118,7 +118,7 @@ fn check_footer(path: &str, source: &impl ChunkReader, budget: &Budget) -> Resul
         return Err(broken);
     };
     // Decoded it takes several times as much.
-    budget.check(u64::from(length) * 8)?;
+    budget.probe(u64::from(length) * 8)?;
     let footer = source.get_bytes(start, length as usize)?;
     if checks::footer_is_sound(&footer) {
         return Ok(());
@@ -211,6 +211,7 @@ impl<'a, S: ChunkReader> Group<'a, S> {
         supported(self.path, column.compression())?;
         let (start, length) = column.byte_range();
         let length = usize::try_from(length).map_err(|_| Failure::Short)?;
+        self.budget.probe(length as u64)?;
         self.budget.take(length)?;
         let chunk = Chunk { start, bytes: self.source.get_bytes(start, length)? };
         let largest = checks::check_pages(&chunk.bytes, column.compression(), self.budget)?;

@@ -109,3 +109,15 @@ fn foreign_and_truncated() {
             .starts_with("a.parquet: not a valid Parquet file: ")
     );
 }
+
+/// Numbers and texts stored by their differences, in pages of the second version.
+#[test]
+fn encodings_by_differences() {
+    let mut options = columns("i x");
+    options.others = orthant_io::Others::All;
+    let cloud = orthant_io::read(data("delta.parquet"), &options).unwrap();
+    let expected: Vec<f64> = (0..200).flat_map(|i| [f64::from(i), f64::from(i) / 4.0]).collect();
+    assert_eq!(f64s(&cloud), expected);
+    assert_eq!(cloud.others[0].cells[199], "value number 199");
+    assert_eq!(cloud.others[1].cells[..2], ["t0", "t1"]);
+}
