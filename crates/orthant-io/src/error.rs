@@ -460,7 +460,7 @@ impl Error {
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Error::Malformed {
                 path,
                 format: "compressed",
-                detail: one_line(&source.to_string()),
+                detail: "the compressed data are damaged; get a complete copy".to_owned(),
             },
             _ => Error::Read { path, reason: source },
         }

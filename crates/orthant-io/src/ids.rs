@@ -18,11 +18,14 @@ pub(crate) fn examine(cloud: &mut Cloud) -> Result<(), Error> {
     if let Some(i) = (0..cloud.dim).find(|&i| name(cloud, i) == Some("")) {
         return Err(unnamed(cloud, i));
     }
-    for i in 0..cloud.dim {
-        if looks_like_an_id(cloud, i) {
-            let note = Note::IdColumn { path: cloud.path.clone(), column: label(cloud, i) };
-            cloud.notes.push(note);
-        }
+    let mut found: Vec<usize> = (0..cloud.dim).filter(|&i| looks_like_an_id(cloud, i)).collect();
+    if found.len() == cloud.dim {
+        // Where all columns are sorted, they are not ids but a curve.
+        found.retain(|&i| name(cloud, i).is_some_and(is_id_name));
+    }
+    for i in found {
+        let note = Note::IdColumn { path: cloud.path.clone(), column: label(cloud, i) };
+        cloud.notes.push(note);
     }
     Ok(())
 }

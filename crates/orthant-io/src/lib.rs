@@ -1,21 +1,28 @@
-//! Point clouds from files: text tables, `NumPy` arrays, Parquet and PLY.
+//! Point clouds from files: tables in text, `NumPy` arrays, Parquet, Arrow, HDF5 and PLY.
 //!
 //! [`read`] takes a path and chooses the format by the extension, or by the content if the
 //! extension says nothing:
 //!
 //! | extension | format |
 //! |---|---|
-//! | `.csv` `.tsv` `.txt` `.dat` | a table in text, with or without a header; the delimiter is found |
+//! | `.csv` `.tsv` `.txt` `.dat` | a table in text, with or without a header; the separator is found |
 //! | `.npy` | an array of points in rows, or of numbers |
 //! | `.npz` | an archive of arrays; `file.npz:key` chooses one |
-//! | `.parquet` `.pq` | a table; snappy, gzip, LZ4 or no compression |
+//! | `.parquet` `.pq` | a table; a folder of them, or a pattern such as `dir/*.parquet`, is one table |
+//! | `.arrow` `.feather` `.ipc` | a table, in a file or a stream |
+//! | `.h5` `.hdf5` | an array; `file.h5:/path` chooses one |
+//! | `.h5ad` | an annotated matrix: `obsm/X_pca`, or `cells.h5ad:obsm/X_umap`; columns of `obs` as weights |
 //! | `.ply` | the vertices of a mesh or scan, in text or binary |
 //!
 //! Any of them may be compressed once more as `.gz`, and `-` is the standard input.
 //!
+//! Columns of text are left out, and what else is decided by the reader is told in [`Cloud::notes`].
+//! Two files are brought to the same order of columns with [`match_columns`].
+//!
 //! What comes out is finite: missing values are an error or drop their row, as
 //! [`ReadOptions::missing`] says, and infinite values are always an error. A bad file gives an
-//! [`Error`] of one line that names the place; no file, however broken, makes this crate panic.
+//! [`Error`] of one line that names the place; no file, however broken, makes this crate panic, and
+//! none takes more memory than [`ReadOptions::max_bytes`].
 
 mod arrow;
 mod budget;
@@ -66,8 +73,8 @@ use budget::Budget;
 use parts::Input;
 use source::{Raw, Spec, label};
 
-/// Reads a point cloud from a file, from `file.npz:key`, or from the standard input if `spec` is
-/// `-`.
+/// Reads a point cloud from a file, from an array in it (`file.npz:key`), from all Parquet files of a folder, or from
+/// the standard input if `spec` is `-`. Names need not be text.
 ///
 /// ```
 /// use orthant_io::{ReadOptions, Values, read};

@@ -128,7 +128,9 @@ fn identifiers_are_noted() {
     let text = rows("id", &[1, 2, 3, 4, 5]);
     assert_eq!(notes(&get("a.csv", &text, &columns("id x"))), [""; 0]);
     assert_eq!(notes(&get("a.csv", &text, &weights("id"))), [""; 0]);
-    // A single column is the data.
+    // A single column is the data, and so are several that are all sorted.
+    let curve: Vec<String> = (0..9).map(|i| format!("{i},{}\n", i * i)).collect();
+    assert_eq!(notes(&get("a.csv", curve.concat(), &plain())), [""; 0]);
     assert_eq!(notes(&get("a.csv", "1\n2\n3\n4\n5\n6\n", &plain())), [""; 0]);
 }
 
