@@ -9,6 +9,9 @@ use crate::delimiter::Delimiter;
 
 const BUFFER: usize = 1 << 16;
 
+/// The memory that a byte of a record may take: it may be a field, of which the end is kept, and buffers double.
+const COST: u64 = 20;
+
 /// Yields records, passing over blank lines and comments.
 ///
 /// A record, with all that is passed over before it, may not take more memory than there is for it.
@@ -74,8 +77,7 @@ impl<'a, R: Read> Records<'a, R> {
 
     /// Reads the next record; returns whether there is one.
     pub(crate) fn next(&mut self, record: &mut ByteRecord) -> io::Result<bool> {
-        // Records are kept in buffers that double.
-        let left = (self.budget.left() / 4).saturating_add(2 * BUFFER as u64);
+        let left = (self.budget.left() / COST).saturating_add(2 * BUFFER as u64);
         match &mut self.source {
             Source::Delimited { reader, .. } => reader.get_mut().get_mut().0.restart(left),
             Source::Spaced { reader, .. } => reader.get_mut().restart(left),

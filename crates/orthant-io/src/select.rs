@@ -71,18 +71,17 @@ impl Table<'_> {
             }
             coordinates.retain(|&i| Some(i) != weights && !skip.contains(&i));
         }
-        if options.others == Others::All {
-            others = (0..self.count).filter(|i| !coordinates.contains(i)).collect();
-        }
-        let clash = coordinates.iter().find(|i| others.contains(i));
         let mut seen = vec![false; self.count];
-        for &i in coordinates.iter().chain(&weights) {
+        for &i in &coordinates {
             match seen.get_mut(i) {
                 Some(seen) if !*seen => *seen = true,
                 _ => return Err(self.duplicate(i)),
             }
         }
-        if let Some(&i) = clash {
+        if options.others == Others::All {
+            others = (0..self.count).filter(|&i| !seen[i]).collect();
+        }
+        if let Some(&i) = others.iter().chain(&weights).find(|&&i| seen[i]) {
             return Err(self.duplicate(i));
         }
         if coordinates.is_empty() {

@@ -20,6 +20,9 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 const FIRST_ROWS: usize = 200;
 const FIRST_BYTES: usize = 1 << 20;
 
+/// The memory that is kept of a column beside its values and the letters of its name.
+const COLUMN: usize = 128;
+
 /// The first bytes of a file.
 pub(crate) struct Sample<'a> {
     pub(crate) bytes: &'a [u8],
@@ -55,6 +58,8 @@ pub(crate) fn read(
     if first.records.is_empty() {
         return Err(Error::NoRows { path: path.to_owned(), header: false });
     }
+    // Names, kinds and choices.
+    budget.take(first.records[0].len().saturating_mul(COLUMN))?;
     let layout = Layout::of(path, &first.records, options.header, decimal);
     let names = layout.names.as_deref();
     let table = Table { path, count: layout.kinds.len(), names };

@@ -131,12 +131,16 @@ impl<'a> Store<'a> {
     /// An array of numbers.
     pub(super) fn array(&self, path: &str) -> Result<Array, Error> {
         let name = format!("{}:{path}", self.path);
-        let Some(dataset) = self.dataset(path) else {
-            return Err(Error::UnknownKey {
-                path: self.path.to_owned(),
-                key: path.to_owned(),
-                keys: self.arrays().into_iter().map(|(path, _)| path).collect(),
-            });
+        let dataset = match self.file.dataset(path) {
+            Ok(dataset) => dataset,
+            Err(error) if is_missing(&error) => {
+                return Err(Error::UnknownKey {
+                    path: self.path.to_owned(),
+                    key: path.to_owned(),
+                    keys: self.arrays().into_iter().map(|(path, _)| path).collect(),
+                });
+            }
+            Err(error) => return Err(failure(self.path, error, self.budget)),
         };
         let unsupported = |what: String, remedy: &str| Error::Unsupported {
             path: name.clone(),
@@ -284,6 +288,16 @@ fn dtype(dataset: &Dataset) -> Option<Dtype> {
         _ => return None,
     };
     Some(Dtype { kind, big: *order == ByteOrder::BigEndian })
+}
+
+/// Whether there is no such object.
+fn is_missing(error: &hdf5_reader::error::Error) -> bool {
+    use hdf5_reader::error::Error as E;
+    match error {
+        E::Context { source, .. } => is_missing(source),
+        E::DatasetNotFound(_) | E::GroupNotFound(_) => true,
+        _ => false,
+    }
 }
 
 pub(super) fn malformed(path: &str, detail: &str) -> Error {

@@ -78,6 +78,14 @@ fn endless_streams() {
         let error = read_from("a.ply", start.chain(Endless(piece, 0)), &options).unwrap_err();
         refused(&error, &options);
     }
+    // Fields without end, and columns without end.
+    for piece in [&b","[..], b"1,"] {
+        for options in [limited(3 * MEGABYTE), limited(100 * MEGABYTE)] {
+            refused(&read_from("a.csv", Endless(piece, 0), &options).unwrap_err(), &options);
+        }
+    }
+    let wide = [vec![b','; 400_000], vec![b'\n'], vec![b','; 400_000]].concat();
+    too_large("a.csv", &wide, &limited(20 * MEGABYTE));
     // Text that comes along counts as well.
     let mut options = limited(MEGABYTE);
     options.columns = Some(vec!["x".to_owned()]);
