@@ -98,8 +98,12 @@ fn guess(first: &ByteRecord, rest: &[ByteRecord], decimal: Decimal) -> Guess {
         // Words alone: a header if nothing follows, or if what follows is no numbers either.
         return Guess::sure((0..first.len()).any(|i| words(&i)));
     }
-    let Some(numbers) = whole_numbers(first) else { return Guess::sure(false) };
+    // What stands above text says nothing.
+    let Some(numbers) = whole_numbers(numeric.iter().map(|&i| &first[i])) else {
+        return Guess::sure(false);
+    };
     let count = numbers.len();
+    let beside_text = count < first.len();
     let fractions = numeric.iter().all(|&i| has_fractions(rest, i, decimal));
     let counts_from = |start: i64| (start..).zip(&numbers).all(|(i, &n)| i == n);
     if counts_from(0) {
@@ -114,7 +118,7 @@ fn guess(first: &ByteRecord, rest: &[ByteRecord], decimal: Decimal) -> Guess {
         return Guess::sure(false);
     }
     if counts_from(1) {
-        return Guess { header: fractions, doubt: true };
+        return Guess { header: fractions, doubt: fractions || !beside_text };
     }
     // Years, wavelengths: evenly spaced above numbers that are not whole.
     let step = numbers[1].checked_sub(numbers[0]);
@@ -123,10 +127,10 @@ fn guess(first: &ByteRecord, rest: &[ByteRecord], decimal: Decimal) -> Guess {
     Guess { header: sequence && fractions, doubt: fractions && all_different(&numbers) }
 }
 
-/// The numbers of a line that has nothing but whole numbers, written as such.
-fn whole_numbers(record: &ByteRecord) -> Option<Vec<i64>> {
+/// The numbers in fields that hold nothing but whole numbers, written as such.
+fn whole_numbers<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Option<Vec<i64>> {
     let whole = |field: &[u8]| str::from_utf8(field.trim_ascii()).ok()?.parse().ok();
-    record.iter().map(whole).collect()
+    fields.map(whole).collect()
 }
 
 fn all_different(numbers: &[i64]) -> bool {
@@ -181,6 +185,7 @@ mod tests {
             "1,\n3,4",
             "oslo,1\nrome,2",
             "oslo,1\nrome,2.5",
+            "oslo,1,2\nrome,3,4",
             "5",
             "0,1",
             "1.0,2.0\n0.5,0.5",
@@ -202,6 +207,8 @@ mod tests {
             ("1,2,3\n0.5,0.5,0.5", true),
             ("2019,2020,2021\n0.5,1.5,2.5", true),
             ("1,0\n0.5,0.866", false),
+            ("city,2019,2020,2021\noslo,0.5,1.5,2.5", true),
+            ("city,1,2\noslo,0.5,1.5", true),
             ("0\n0.5", true),
             ("0\n1\n2", false),
         ] {
