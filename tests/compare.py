@@ -14,6 +14,9 @@ import pytest
 
 ORTHANT = os.environ["ORTHANT"]
 
+# Nothing may hang.
+pytestmark = pytest.mark.timeout(300)
+
 
 def orthant(*arguments, code=0, stdin=None):
     """The JSON object that a command prints."""
