@@ -21,7 +21,7 @@ pub(crate) fn environment() -> Result<PathBuf, String> {
         make_venv(&venv)?;
         run(Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            // They are compiled when they are imported, if they are.
+            // Python compiles what it imports, which is little of it.
             .arg("--no-compile")
             .args(["-r".as_ref(), requirements.as_os_str()]))?;
         std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
@@ -50,8 +50,9 @@ pub(crate) fn all(python: &Path) -> Result<(), String> {
 fn pytest(python: &Path) -> Command {
     let mut command = Command::new(python);
     command
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300"])
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600", "--durations=15"])
+        // Not beside the sources.
+        .env("PYTHONPYCACHEPREFIX", target().join("pycache"));
     command
 }
 

@@ -69,9 +69,9 @@ fn once(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the command as it is released.
+/// Builds the command as it is released, together with the Python package: its wheel shares what they depend on.
 pub(crate) fn release() -> Command {
-    cargo(&["build", "--release", "--quiet"])
+    cargo(&["build", "--release", "--quiet", "--package=orthant-cli", "--package=orthant-python"])
 }
 
 pub(crate) fn command() -> PathBuf {
