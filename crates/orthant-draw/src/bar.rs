@@ -89,7 +89,9 @@ impl Bar {
     pub(crate) fn draw(&self, scene: &mut Scene, [x, y]: [f64; 2], height: f64) {
         let upwards = Style::new(SIZE, TextAnchor::Middle).upwards();
         let name = text::fit(&self.name, height, f64::from(SIZE));
-        write(scene, [x + 0.5 * f64::from(SIZE), y + 0.5 * height], &name, upwards);
+        if !name.is_empty() {
+            write(scene, [x + 0.5 * f64::from(SIZE), y + 0.5 * height], &name, upwards);
+        }
         let left = x + f64::from(SIZE) + GAP;
         let [low, high] = self.ends;
         let shade = height / f64::from(SHADES);
