@@ -21,7 +21,8 @@ Tasks:
            a comparison with other libraries through Python, and the Python package (sets up its own environment)
   rust     the same without Python
   python   the comparison with other libraries and the Python package only
-  quick    for daily work: formatting, lints and unit tests of everything but the networks, and one case of each kind
+  quick    for daily work: formatting, lints and unit tests of everything but the networks and the Python package, and
+           one case of each kind of test
   fuzz     the readers with mutated files, 60 seconds for each target (sets up cargo-fuzz);
            cargo xtask fuzz [--seconds N] [TARGET...] for some of them";
 

@@ -17,8 +17,8 @@ const QUICK_LIMIT: Duration = Duration::from_mins(2);
 /// Bytes of the command as it is released, at most.
 const MOST_BYTES: u64 = 25_000_000;
 
-/// Everything but the networks, which take minutes to compile.
-const WITHOUT_NETWORKS: [&str; 3] = ["--workspace", "--exclude", "orthant-gan"];
+/// Everything but the networks and the Python package, which take minutes to compile.
+const QUICK: [&str; 5] = ["--workspace", "--exclude", "orthant-gan", "--exclude", "orthant-python"];
 
 /// One case of each kind: files of integration tests, with what the names of their tests contain.
 const CASES: [(&str, &[&str]); 8] = [
@@ -49,9 +49,9 @@ pub(crate) fn all() -> Result<(), String> {
 pub(crate) fn quick() -> Result<(), String> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     let mut clippy = cargo(&["clippy"]);
-    run(clippy.args(WITHOUT_NETWORKS).args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
+    run(clippy.args(QUICK).args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
     let mut tests = cargo(&["test", "--lib", "--bins"]);
-    tests.args(WITHOUT_NETWORKS).args(CASES.iter().flat_map(|(file, _)| ["--test", file]));
+    tests.args(QUICK).args(CASES.iter().flat_map(|(file, _)| ["--test", file]));
     for program in programs(&mut tests)? {
         let cases = CASES.iter().find(|(file, _)| program.file.as_deref() == Some(file));
         let passed = program.test(cases.map_or(&[], |(_, names)| names), QUICK_LIMIT)?;
