@@ -73,7 +73,7 @@ fn tool() -> Result<PathBuf, String> {
 fn fuzz(tool: &Path, name: &str, seconds: u64) -> Result<(), String> {
     let found = target().join("fuzz-corpus").join(name);
     std::fs::create_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
-    let seeds = folder().join("corpus").join(name);
+    let seeds = folder().join("seeds").join(name);
     let mut command = Command::new(tool);
     command
         .args(["run", "--fuzz-dir"])

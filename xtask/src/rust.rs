@@ -108,7 +108,7 @@ fn programs(command: &mut Command) -> Result<Vec<Program>, String> {
     command.args(["--no-run", "--message-format=json-render-diagnostics", "--quiet"]);
     println!("\n+ {}", shown(command));
     let (begun, cpu) = (Instant::now(), cpu_seconds());
-    let told = target().join("tests.json");
+    let told = std::env::temp_dir().join(format!("xtask-{}.json", std::process::id()));
     let file = File::create(&told).map_err(|e| format!("{}: {e}", told.display()))?;
     let child = command.stdout(file).spawn().map_err(|e| e.to_string())?;
     let status = wait(child, crate::run::LIMIT)?;
@@ -117,6 +117,7 @@ fn programs(command: &mut Command) -> Result<Vec<Program>, String> {
         return Err(format!("failed: {}", shown(command)));
     }
     let lines = std::fs::read_to_string(&told).map_err(|e| format!("{}: {e}", told.display()))?;
+    std::fs::remove_file(&told).map_err(|e| format!("{}: {e}", told.display()))?;
     Ok(lines.lines().filter_map(Program::from_message).collect())
 }
 
@@ -139,7 +140,8 @@ impl Program {
     /// Runs its tests, or those with one of the names; returns how many passed. What they print is shown if one of them
     /// fails.
     fn test(&self, names: &[&str], limit: Duration) -> Result<usize, String> {
-        let log = target().join("tests.log");
+        // Of this run alone: others may share the target directory.
+        let log = std::env::temp_dir().join(format!("xtask-{}.log", std::process::id()));
         let file = File::create(&log).and_then(|file| Ok([file.try_clone()?, file]));
         let [file, errors] = file.map_err(|e| format!("{}: {e}", log.display()))?;
         let (begun, cpu) = (Instant::now(), cpu_seconds());
@@ -154,6 +156,7 @@ impl Program {
             .map_err(|e| format!("{}: {e}", self.path.display()))?;
         let status = wait(child, limit);
         let said = std::fs::read(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        std::fs::remove_file(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let said = String::from_utf8_lossy(&said);
         let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
         if matches!(&status, Ok(status) if status.success()) {
@@ -186,7 +189,54 @@ fn unfinished(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    /// A program that says so and goes on as told.
+    fn program(name: &str, script: &str) -> Program {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("xtask-{}-{name}", std::process::id()));
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        Program { name: name.to_owned(), file: None, path, folder }
+    }
+
+    #[test]
+    fn programs_are_those_that_cargo_tells_of() {
+        let told = |kind: &str, test: bool| {
+            format!(
+                r#"{{"manifest_path":"/p/orthant-io/Cargo.toml","target":{{"kind":["{kind}"],"name":"files"}},
+                "profile":{{"test":{test}}},"executable":"/t/files-1"}}"#
+            )
+        };
+        let read = |kind: &str, test: bool| Program::from_message(&told(kind, test));
+        let integration = read("test", true).unwrap();
+        assert_eq!(integration.name, "orthant-io files");
+        assert_eq!(integration.file.as_deref(), Some("files"));
+        assert_eq!(integration.folder, Path::new("/p/orthant-io"));
+        let unit = read("lib", true).unwrap();
+        assert_eq!((unit.name.as_str(), unit.file), ("orthant-io", None));
+        assert!(read("bin", false).is_none() && Program::from_message("no JSON").is_none());
+    }
+
+    #[test]
+    fn tests_pass_fail_and_hang() {
+        let minute = Duration::from_mins(1);
+        let passes = program("passes", "echo 'test a ... ok'; echo 'test b ... ok'");
+        assert_eq!(passes.test(&[], minute), Ok(2));
+        let fails = program("fails", "echo 'test a ... FAILED'; exit 101");
+        assert_eq!(fails.test(&[], minute).unwrap_err(), "a test of fails failed");
+        let slow = "test b has been running for over 60 seconds";
+        let hangs = program("hangs", &format!("echo 'test a ... ok'; echo '{slow}'; sleep 99"));
+        let begun = Instant::now();
+        let error = hangs.test(&[], Duration::from_secs(5)).unwrap_err();
+        assert_eq!(error, "the tests of hangs: ended after its time limit of 5 s; b");
+        assert!(begun.elapsed() < minute);
+        for program in [passes, fails, hangs] {
+            std::fs::remove_file(program.path).unwrap();
+        }
+    }
 
     #[test]
     fn the_test_that_hangs_is_named() {
