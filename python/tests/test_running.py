@@ -42,7 +42,7 @@ def test_the_lock_is_released(slow):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("task", ["rot", "divergence", "plan", "gradient", "flow", "barycenter", "compare", "two_sample_test"])
-def test_ctrl_c_ends_a_solve(task):
+def test_ctrl_c_ends_a_solve(task, interruptible):
     clouds = "[x, y]" if task in ("barycenter", "compare") else "x, y"
     program = f"""
         import time, numpy as np, orthant
@@ -95,7 +95,7 @@ PHASES = {
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_ctrl_c_is_heard_in_every_phase():
+def test_ctrl_c_is_heard_in_every_phase(interruptible):
     """Two signals in each, early and later; a child tells how long it took to end: milliseconds, on an idle machine."""
     program = f"""
         import os, signal, threading, time, numpy as np, orthant
@@ -135,16 +135,84 @@ def test_ctrl_c_is_heard_in_every_phase():
     assert all(float(took) >= 0 for _, pause, took in lines if pause == "0.05"), done.stdout
 
 
-def test_a_plan_can_be_used_after_ctrl_c():
+def test_a_plan_can_be_used_after_ctrl_c(interruptible):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(3000, 2)), rng.normal(size=(3000, 2)) + 1
     plan = orthant.plan(x, y, 2.0, method="online", max_iterations=1)
     expected = plan.row(0)
     threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT)).start()
+    last = time.monotonic() + 60
     with pytest.raises(KeyboardInterrupt):
-        while True:
+        while time.monotonic() < last:
             plan.barycentric()
     np.testing.assert_array_equal(plan.row(0), expected)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_these_tests_end_where_ctrl_c_is_ignored():
+    """As jobs in the background are started by some shells and some services."""
+    names = ["test_a_plan_can_be_used_after_ctrl_c", "test_ctrl_c_ends_a_solve[rot]"]
+    ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*ignoring, *(f"{__file__}::{name}" for name in names)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0 and done.stdout.startswith(".."), done.stdout + done.stderr
+
+
+# A process that cannot start a thread: root may start any number, so it becomes somebody else first.
+WITHOUT_THREADS = """
+    import os, resource, signal, sys, threading, numpy as np, orthant, orthant._messages, orthant._tables
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3000, 2)), rng.normal(size=(2000, 2)) + 1
+    if sys.argv[1] == "none":
+        if os.getuid() == 0:
+            os.setuid(65534)
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        try:
+            threading.Thread(target=print).start()
+        except RuntimeError:
+            print("no threads", file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the number of threads")
+def test_without_threads_the_calling_thread_does_the_work():
+    program = WITHOUT_THREADS + """
+    seen = []
+    plan = orthant.plan(x, y, 0.5, method="lattice")
+    found = [
+        orthant.rot(x, y, 0.5, callback=lambda progress: seen.append(progress.iteration)).value,
+        orthant.rot(x, y, 0.5, method="online", threads=3, max_iterations=3).value,
+        orthant.divergence(x[:500], y[:500]).value,
+        orthant.compare([x[:200], y[:200]], 0.5).matrix[0, 1],
+        float(orthant.FeatureMap.paper(x, y, 0.5, 50)(x).sum()),
+        *plan.barycentric(x[:2]).ravel(),
+    ]
+    assert seen
+    print([value.hex() for value in map(float, found)])
+    """
+    run = lambda how: subprocess.run(  # noqa: E731
+        [sys.executable, "-c", textwrap.dedent(program), how], capture_output=True, text=True, timeout=300, check=True
+    )
+    alone, together = run("none"), run("all")
+    assert alone.stderr == "no threads\n" and together.stderr == ""
+    assert alone.stdout == together.stdout
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the number of threads")
+def test_without_threads_ctrl_c_ends_a_solve():
+    program = WITHOUT_THREADS + """
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        orthant.rot(x, y, 1e-4, method="online", solver="plain", max_iterations=1_000_000, tolerance=1e-12, time_limit=60)
+    except KeyboardInterrupt:
+        print("interrupted")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), "none"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "interrupted\n"
 
 
 def test_a_callback_sees_iterations_and_may_end_the_solve(slow):

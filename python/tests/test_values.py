@@ -171,7 +171,7 @@ def test_limits_are_no_errors(plane):
         ({"threads": 0}, ValueError, "threads must be"),
         ({"callback": 3}, TypeError, "callback must be a function"),
         ({"warm_start": 3}, TypeError, "warm_start must be"),
-        ({"reach": -1.0}, ValueError, "rho_x must be positive"),
+        ({"reach": -1.0}, ValueError, "reach must be positive"),
         ({"reach": 1.0, "rho": 1.0}, ValueError, "two ways"),
         ({"cost": np.ones((2, 2))}, ValueError, "."),
         ({"cost": np.ones((2, 2)), "anchors": "sobol"}, ValueError, "give one of them"),

@@ -124,6 +124,8 @@ pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
 pub use options::{
     Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
 };
+#[cfg(feature = "serde")]
+pub use plan::KeptPlan;
 pub use plan::{DENSE_LIMIT, MOST_LABELS, Plan, Plans, Vote};
 pub use rot::{Solver, divergence, plan, plans, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};

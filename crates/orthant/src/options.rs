@@ -128,6 +128,7 @@ pub enum Anchors {
 
 /// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Landmarks {
     /// By approximate ridge leverage scores: they reach small clusters too (Musco & Musco, *Recursive
     /// Sampling for the Nystrom Method*, 2017).
@@ -288,6 +289,11 @@ impl<'a> Options<'a> {
     /// The strength of the regularisation.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
+    }
+
+    /// The method that was asked for, with the matrices of costs or features that it has.
+    pub fn method(&self) -> &Method<'a> {
+        &self.method
     }
 
     /// Whether a marginal is relaxed.

@@ -1,7 +1,11 @@
 //! The coupling of two clouds, never stored.
 
+#[cfg(feature = "serde")]
+mod kept;
 mod maps;
 
+#[cfg(feature = "serde")]
+pub use kept::KeptPlan;
 pub use maps::{MOST_LABELS, Vote};
 
 use rand::SeedableRng;

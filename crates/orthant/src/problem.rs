@@ -2,12 +2,16 @@
 
 mod gathered;
 mod gradient;
+#[cfg(feature = "serde")]
+mod kept;
 mod maps;
 mod pairs;
 mod polish;
 mod pool;
 mod shared;
 
+#[cfg(feature = "serde")]
+pub(crate) use kept::Drawing;
 pub(crate) use maps::At;
 pub(crate) use pool::{Places, Pool, Shelf};
 
@@ -158,6 +162,7 @@ fn lattice_rank(options: &Options<'_>) -> Option<usize> {
 
 /// What stands between the clouds, of the squared Euclidean cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Pick {
     /// All pairs.
     Exact {
@@ -1499,7 +1504,8 @@ struct Seen {
 
 /// The plan `exp(level) u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of
 /// the term, and the lattice that the solve ended with.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Scaling {
     pub(crate) f: Vec<f64>,
     pub(crate) g: Vec<f64>,
@@ -1511,9 +1517,12 @@ pub(crate) struct Scaling {
     shift: f64,
     lattice: Option<Lattice>,
     /// Its nodes one by one, if they are not all of a box.
+    #[cfg_attr(feature = "serde", serde(skip))]
     listed: Option<Affine>,
     /// What the first cloud and the second send over their features, if that is known; of one with itself, one.
     messages: Vec<Vec<f64>>,
+    /// Pairs of an earlier plan that the anchors of the kernel were placed around, if any were.
+    pub(crate) fitted: Option<Pairs>,
 }
 
 impl Scaling {
@@ -1521,8 +1530,12 @@ impl Scaling {
         let (f, g) = (outcome.f.clone(), outcome.g.clone());
         let Seen { shift, lattice, messages, .. } = seen;
         let level = shifts[0] + shifts[1] - shift;
-        let listed = lattice.as_ref().filter(|l| l.kept().is_some()).map(lattice_map);
-        Scaling { f, g, level, shifts, shift, lattice, listed, messages }
+        let listed = Self::listed(lattice.as_ref());
+        Scaling { f, g, level, shifts, shift, lattice, listed, messages, fitted: None }
+    }
+
+    fn listed(lattice: Option<&Lattice>) -> Option<Affine> {
+        lattice.filter(|l| l.kept().is_some()).map(lattice_map)
     }
 }
 

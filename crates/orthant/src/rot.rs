@@ -178,6 +178,7 @@ impl<'s, 'o> Solver<'s, 'o> {
             if next.width() <= solution.width() || next.polished.is_some() {
                 std::mem::swap(&mut next, &mut solution);
                 (scaling, earlier) = (next_scaling, None);
+                scaling.fitted = Some(std::mem::take(&mut next.pairs));
             } else {
                 earlier = earlier.or(Some(before));
             }

@@ -45,6 +45,11 @@ impl<'a> CostMatrix<'a> {
         Shape { rows: self.rows, columns: self.columns }
     }
 
+    /// The entries, row-major.
+    pub fn values(&self) -> &Values<'a> {
+        &self.values
+    }
+
     pub(crate) fn borrowed(&self) -> CostMatrix<'_> {
         CostMatrix { values: self.values.borrowed(), ..*self }
     }
