@@ -164,7 +164,8 @@ pub(crate) fn choose(
 ) -> Result<Choice> {
     let dim = terms[0].measures[0].dim();
     let pairs: f64 = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).sum();
-    let stored = is_stored(pairs, dim, options);
+    let largest = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).fold(0.0, f64::max);
+    let stored = is_stored(pairs, largest, dim, options);
     let pick = Pick::Exact { stored };
     if options.exact && pairs <= FEW_PAIRS {
         return Ok(Choice::new(pick, format!("{} few enough to be exact", counted(pairs))));
@@ -214,10 +215,15 @@ pub(crate) fn choose(
 /// Bytes that an exact kernel may take, if nobody asked for it to be stored.
 const STORED: f64 = 1e9;
 
-/// Whether the exact kernel is better stored: where there are many axes its entries take longer to compute than to read.
-fn is_stored(pairs: f64, dim: usize, options: &Options<'_>) -> bool {
+/// Pairs of a term that stay in the caches: see the bench `small`, where the stored kernel of up to so many is quicker in
+/// any number of axes.
+const CACHED_PAIRS: f64 = 4e5;
+
+/// Whether the exact kernel is better stored: where there are many axes its entries take longer to compute than to read,
+/// and where there are few pairs they are read from the caches. `largest` is the number of pairs of a term, at most.
+fn is_stored(pairs: f64, largest: f64, dim: usize, options: &Options<'_>) -> bool {
     let bytes = 8.0 * pairs;
-    dim > MOST_AXES
+    (dim > MOST_AXES || largest <= CACHED_PAIRS)
         && options.precision == Precision::F64
         && bytes <= STORED
         && fits(bytes, options)

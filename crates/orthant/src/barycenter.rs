@@ -30,8 +30,8 @@ use crate::clock::{Clock, Phase};
 use crate::error::{Cloud, Error, Result};
 use crate::kernel::{Cells, Columns, Relaxed, SelfKernel, Target, log_sum};
 use crate::measure::{Measure, Points, Values};
-use crate::options::{Algorithm, Cost, Features, Method, Options};
-use crate::problem::{Problem, Start, Terms};
+use crate::options::{Algorithm, Anchors, Cost, Features, Method, Options};
+use crate::problem::{Described, Problem, Start, Terms};
 use crate::rot::Solver;
 use crate::sinkhorn::{Observer, Run, Stop, Term, Watched, at_iteration, begin, dot, in_pool};
 use crate::solution::{Times, Used};
@@ -97,6 +97,8 @@ pub struct Barycenter {
     pub rank: usize,
     /// What was used.
     pub method: Used,
+    /// Where the anchors of Gaussian features really were; None of other kernels.
+    pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Where the time went.
@@ -261,7 +263,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             return Err(Error::Overflow { what: "the value of the barycentre" });
         }
         let weights: Vec<f64> = iteration.log_p.iter().map(|log| log.exp()).collect();
-        let (method, rank, reason) = problems[0].described();
+        let Described { method, anchors, rank, reason } = problems[0].described();
         let built: Duration = iteration.legs.iter().map(|leg| leg.kernel.builds().time).sum();
         let times = Times {
             features: prepared + built,
@@ -278,6 +280,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             stop,
             rank,
             method,
+            anchors,
             reason,
             times,
         })

@@ -22,6 +22,7 @@ use crate::design::{Draw, normals};
 use crate::error::{Cloud, Error, Result};
 use crate::gradient::Gradient;
 use crate::measure::{Measure, Points};
+use crate::memory;
 use crate::options::{Method, Options};
 use crate::problem::{Aim, Pool, Problem, Scaling, Start, Terms};
 use crate::rot::Solver;
@@ -337,6 +338,8 @@ impl<'s, 'o> Descent<'s, 'o> {
             let source = Error::Dimensions { x: dim, y: measures[k].dim() };
             return Err(Error::InClouds { clouds: [0, k], source: Box::new(source) });
         }
+        let bytes = 8.0 * count as f64 * dim as f64;
+        memory::check("the points", bytes, self.options.max_memory, "ask for fewer points")?;
         let nudge = NUDGE * self.options.epsilon.sqrt();
         let mut values = normals(Draw::Iid, count, dim, self.options.seed);
         let mut rows = values.chunks_exact_mut(dim);

@@ -96,6 +96,7 @@ mod kernel;
 mod landmarks;
 mod linalg;
 mod measure;
+mod memory;
 mod mixture;
 mod options;
 mod plan;

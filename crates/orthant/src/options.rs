@@ -106,6 +106,7 @@ impl Features<'_> {
 
 /// Where the anchors of Gaussian features sit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Anchors {
     /// Independent draws with one variance for all axes, from the largest norm of a point.
     Paper {
@@ -125,6 +126,20 @@ pub enum Anchors {
         /// Store the features, to compare with; they are products over the axes and need not be.
         stored: bool,
     },
+}
+
+impl Anchors {
+    /// The word for it on the command line: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive`, `lattice`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Anchors::Paper { .. } => "paper",
+            Anchors::Random(Draw::Sobol) => "sobol",
+            Anchors::Random(Draw::Iid) => "iid",
+            Anchors::Random(Draw::Orthogonal) => "orthogonal",
+            Anchors::Adaptive => "adaptive",
+            Anchors::Lattice { .. } => "lattice",
+        }
+    }
 }
 
 /// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.

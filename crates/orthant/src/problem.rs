@@ -12,6 +12,7 @@ mod shared;
 pub(crate) use aim::Aim;
 pub(crate) use maps::At;
 pub(crate) use pool::{Places, Pool, Shelf};
+pub(crate) use shared::Described;
 
 use gathered::Crowd;
 
@@ -37,6 +38,7 @@ use crate::kernel::{
 };
 use crate::landmarks;
 use crate::measure::{Measure, Points};
+use crate::memory;
 use crate::mixture::Conditional;
 use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
@@ -334,8 +336,10 @@ impl<'p> Problem<'p> {
                     matches!(features, Features::Gaussian(Anchors::Lattice { stored: false }));
                 let storage = if separable { Storage::Separable } else { Storage::Factored };
                 if !matches!(features, Features::Gaussian(Anchors::Lattice { .. })) {
-                    let numbers = (n + m) * features.rank(mu.dim(), rank) as f64;
-                    check_memory(storage, numbers, options)?;
+                    let rank = features.rank(mu.dim(), rank) as f64;
+                    check_memory(storage, (n + m) * rank, options)?;
+                    let anchors = 8.0 * rank * mu.dim() as f64;
+                    check_bytes("the anchors", anchors, "use a smaller rank", options)?;
                 }
                 pick = match features {
                     Features::Gaussian(Anchors::Adaptive) => Some(Pick::Adaptive { rank }),
@@ -542,6 +546,21 @@ impl<'p> Problem<'p> {
             (Storage::Online, _) => Used::Online,
             (_, Ground::Maps { used, .. } | Ground::Euclidean { used, .. }) => *used,
             _ => Used::Explicit,
+        }
+    }
+
+    /// Where the anchors are, of features that have such.
+    pub(super) fn anchors(&self) -> Option<Anchors> {
+        let features = match (self.used(), &self.options.method) {
+            (Used::Gaussian | Used::Lattice, Method::Factored(features)) => Some(features),
+            _ => None,
+        };
+        match (self.pick, features) {
+            (Some(Pick::Random { draw, .. }), _) => Some(Anchors::Random(draw)),
+            (Some(Pick::Adaptive { .. }), _) => Some(Anchors::Adaptive),
+            (Some(Pick::Lattice { stored }), _) => Some(Anchors::Lattice { stored }),
+            (_, Some(Features::Gaussian(anchors))) => Some(*anchors),
+            _ => None,
         }
     }
 
@@ -829,6 +848,7 @@ impl<'p> Problem<'p> {
             stop: outcome.stop,
             rank,
             method: self.used(),
+            anchors: self.anchors(),
             reason: self.reason.clone(),
             bound: distance.bound,
             interval: if unbalanced { None } else { around.interval(value) },
@@ -1808,10 +1828,7 @@ fn check_bytes(
     remedy: &'static str,
     options: &Options<'_>,
 ) -> Result<()> {
-    match options.max_memory.map(|limit| limit as f64) {
-        Some(limit) if bytes > limit => Err(Error::Memory { what, bytes, limit, remedy }),
-        _ => Ok(()),
-    }
+    memory::check(what, bytes, options.max_memory, remedy)
 }
 
 fn matrix_ground<'p>(

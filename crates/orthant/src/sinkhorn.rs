@@ -156,7 +156,6 @@ pub(crate) struct Clocked<'c> {
 
 impl Observer for Clocked<'_> {
     fn observe(&mut self, progress: &mut Progress<'_>) -> Next {
-        self.clock.cancel().check();
         let next = self.observer.observe(progress);
         if self.stopped { Next::Stop } else { next }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::options::Anchors;
 use crate::sinkhorn::Stop;
 use crate::stage::Pairs;
 
@@ -54,6 +55,8 @@ pub struct Solution {
     pub rank: usize,
     /// What was used.
     pub method: Used,
+    /// Where the anchors of Gaussian features really were, also if they were chosen automatically; None of other kernels.
+    pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Bound of the distance of `value_kl` from that of the exact kernel, both converged: for lattices,

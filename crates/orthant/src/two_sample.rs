@@ -45,8 +45,9 @@ use crate::error::{Cloud, Error, Result};
 use crate::features::FeatureMatrix;
 use crate::kernel::LogRows;
 use crate::measure::{Measure, Points, mean_squared_distance};
-use crate::options::{Cost, Features, Method, Options};
-use crate::problem::{Aim, Problem, Start, Terms};
+use crate::memory;
+use crate::options::{Anchors, Cost, Features, Method, Options};
+use crate::problem::{Aim, Described, Problem, Start, Terms};
 use crate::simd;
 use crate::sinkhorn::{Next, Progress, Stop, Term};
 use crate::solution::{Times, Used};
@@ -110,6 +111,8 @@ pub struct TwoSample {
     pub rank: usize,
     /// What was used.
     pub method: Used,
+    /// Where the anchors of Gaussian features really were; None of other kernels.
+    pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Where the time went.
@@ -218,7 +221,8 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         let prepared = begun.elapsed();
 
         let total = if stopped { 1 } else { permutations + 1 };
-        let mut results: Vec<Drawn> = Vec::with_capacity(total);
+        // As they come: there may be a limit of time.
+        let mut results: Vec<Drawn> = Vec::new();
         let mut stop = if stopped { Stop::Requested } else { Stop::Converged };
         while results.len() < total {
             let limited = options.time_limit.is_some();
@@ -248,7 +252,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
                 break;
             }
         }
-        let (method, rank, reason) = whole.described();
+        let Described { method, anchors, rank, reason } = whole.described();
         let statistic = results[0].value;
         let null: Vec<f64> = results[1..].iter().map(|r| r.value).collect();
         // What is equal but for rounding counts as a tie.
@@ -266,6 +270,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
             epsilon: options.epsilon,
             rank,
             method,
+            anchors,
             reason,
             times: Times { features: prepared, solve: begun.elapsed().saturating_sub(prepared) },
         })
@@ -281,6 +286,9 @@ impl std::fmt::Debug for TwoSampleTest<'_, '_> {
     }
 }
 
+/// Bytes of the divergence of a permutation, on the way to the result.
+const DIVERGENCE: f64 = 32.0;
+
 /// Whether the options go with the test.
 fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) -> Result<()> {
     let task = "a two-sample test";
@@ -292,6 +300,9 @@ fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) 
         let (what, remedy) = ("a relaxed marginal (rho, reach)", "leave it out");
         return Err(Error::NotFor { what, task, remedy });
     }
+    let bytes = DIVERGENCE * permutations as f64;
+    let remedy = "ask for fewer permutations";
+    memory::check("the divergences of the permutations", bytes, options.max_memory, remedy)?;
     let [x, y] = clouds.map(Measure::mass);
     if !(x.is_finite() && y.is_finite()) {
         return Err(Error::Masses { x, y });

@@ -155,7 +155,8 @@ fn corrected_potentials_are_corrected_at_points_of_weight_zero_too() {
         let options = Options::builder(2.0).rho_x(rho).rho_y(rho).accuracy(1e-2);
         let options = options.allow_exact(false).tolerance(1e-10).build().unwrap();
         let s = rot(&mu, &nu, &options).unwrap();
-        assert!(s.corrected.is_some(), "{:?}", s.reason);
+        assert!(s.corrected_kl.is_some(), "{:?}", s.reason);
+        assert_eq!(s.corrected.is_some(), rho.is_infinite());
         let potential = s.potential_kl_x();
         assert!((potential[0] - potential[1200]).abs() < 1e-7, "{rho}: {potential:?}");
     }

@@ -4,6 +4,7 @@ use super::{Pick, Problem, Terms, clouds, lattice_rank};
 use crate::auto;
 use crate::options::{Anchors, Features, Method, Precision};
 use crate::simd::Float;
+use crate::sinkhorn::Term;
 use crate::solution::{Solution, divergence_scale, scale};
 use crate::stage::Stage;
 
@@ -155,7 +156,7 @@ impl Problem<'_> {
         let (kind, rank) = match pick {
             Pick::Lattice { .. } => {
                 let reached = solutions.iter().map(|s| s.bound.unwrap_or(f64::INFINITY));
-                if each < 0.9 * reached.fold(0.0, f64::max) && self.has_lattice(terms, each) {
+                if each < 0.9 * reached.fold(0.0, f64::max) && self.has_lattice(each) {
                     return Some(same(Some(each)));
                 }
                 // No lattice is finer.
@@ -177,21 +178,21 @@ impl Problem<'_> {
     }
 
     /// Whether lattices whose errors are at most this can be had for all terms.
-    fn has_lattice(&self, terms: Terms, error: f64) -> bool {
-        let rounding = match self.options.precision {
+    fn has_lattice(&self, error: f64) -> bool {
+        let finest = match self.options.precision {
             Precision::F32 => f32::ROUNDING,
             Precision::F64 => FINEST,
         };
-        let stage = |term| {
-            let (stage, [x, y]) = (self.stage(term)?, clouds(term));
-            let measures = [x, y].map(|cloud| self.measure(cloud));
-            auto::TermStage { stage, clouds: [x, y], measures }.lattice_for(error, self.options)
+        let is_had = |term: Term| {
+            self.stage(term).is_none_or(|stage| {
+                let [x, y] = clouds(term);
+                let measures = [x, y].map(|cloud| self.measure(cloud));
+                let term = auto::TermStage { stage, clouds: [x, y], measures };
+                term.lattice_for(error, self.options).is_some()
+            })
         };
-        // Terms of one cloud with itself are stored as those of the first.
-        let solved = terms.list().iter().filter(|term| self.stage(**term).is_some());
-        error > 1.5 * rounding * self.options.epsilon
-            && solved.clone().count() > 0
-            && solved.clone().all(|&term| stage(term).is_some())
+        error > 1.5 * finest * self.options.epsilon
+            && [Term::Cross, Term::SelfX, Term::SelfY].into_iter().all(is_had)
     }
 
     /// Smaller tolerances cannot be told from rounding.

@@ -11,10 +11,19 @@ use crate::kernel::{
     Separable, Stored,
 };
 use crate::measure::Measure;
-use crate::options::{Options, Precision};
+use crate::options::{Anchors, Options, Precision};
 use crate::simd::Float;
 use crate::sinkhorn::Term;
+use crate::solution::Used;
 use crate::stage::{Part, Placement, Stage};
+
+/// The method of a problem: what it is, where its anchors are, how many features it has, and why.
+pub(crate) struct Described {
+    pub(crate) method: Used,
+    pub(crate) anchors: Option<Anchors>,
+    pub(crate) rank: usize,
+    pub(crate) reason: Option<String>,
+}
 
 impl Problem<'_> {
     /// The same kernel between measures on other points: those of the clouds of this problem, or points near them.
@@ -197,9 +206,10 @@ impl Problem<'_> {
         }
     }
 
-    /// What was used, how many features it has, and why.
-    pub(crate) fn described(&self) -> (crate::solution::Used, usize, Option<String>) {
-        (self.used(), self.rank(Term::Cross), self.reason.clone())
+    /// What was used.
+    pub(crate) fn described(&self) -> Described {
+        let (method, anchors) = (self.used(), self.anchors());
+        Described { method, anchors, rank: self.rank(Term::Cross), reason: self.reason.clone() }
     }
 
     /// An error of the cross term, in the user's count of points.
