@@ -95,7 +95,7 @@ pub(crate) fn barycenter<'py>(
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let options = settings.options(epsilon, &all, Matrix::borrowed)?;
     let inner = run(py, settings.watch()?, |shared| {
-        let mut ear = Ear(shared);
+        let mut ear = Ear::new(shared, options.epsilon());
         let barycenters = Barycenters::new(&options).debiased(debiased).observer(&mut ear);
         barycenters.fixed(&measures, &weights, &points)
     })?;

@@ -64,7 +64,9 @@ pub(crate) fn plan<'py>(
     let warm = warm.from();
     let kept = run(py, settings.watch()?, |shared| {
         Kept::try_new(owner, |Setting { mu, nu, options, .. }| {
-            warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).plan(mu, nu)
+            warm.of_term(Solver::new(options))
+                .observer(&mut Ear::new(shared, options.epsilon()))
+                .plan(mu, nu)
         })
     })?;
     Ok(Plan { kept: kept.map_err(raised)?, solution: PyOnceLock::new(), recipe })

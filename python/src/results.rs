@@ -307,6 +307,13 @@ impl Solution {
         self.inner.method.as_str()
     }
 
+    /// Where the anchors of Gaussian features were: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive` or `lattice`; of other
+    /// kernels `None`.
+    #[getter]
+    fn anchors(&self) -> Option<&'static str> {
+        self.inner.anchors.map(orthant::Anchors::as_str)
+    }
+
     /// Number of features or landmarks; of exact methods the number of columns of the kernel.
     #[getter]
     fn rank(&self) -> usize {
@@ -489,10 +496,23 @@ impl Divergence {
         self.inner.cross.rank
     }
 
+    /// Where the anchors of Gaussian features of the cross term were: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive` or
+    /// `lattice`; of other kernels `None`.
+    #[getter]
+    fn anchors(&self) -> Option<&'static str> {
+        self.inner.cross.anchors.map(orthant::Anchors::as_str)
+    }
+
     /// Why this method, in words, if it was chosen automatically; otherwise `None`.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.inner.cross.reason.as_deref()
+    }
+
+    /// Whether the divergence is known to be within this part of itself (or of a hundredth of the `value_kl` of its cross
+    /// term, if that is more) of that of the exact kernel.
+    fn keeps(&self, accuracy: f64) -> bool {
+        self.inner.keeps(accuracy)
     }
 
     /// The solution of `W(x, y)`.

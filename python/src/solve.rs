@@ -121,7 +121,9 @@ pub(crate) fn rot<'py>(
         let warm = Warm::new(settings)?;
         let warm = warm.from();
         let solution = run(py, settings.watch()?, |shared| {
-            warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).rot(mu, nu)
+            warm.of_term(Solver::new(options))
+                .observer(&mut Ear::new(shared, options.epsilon()))
+                .rot(mu, nu)
         })?;
         Ok(Solution::new(solution.map_err(raised)?))
     })
@@ -143,7 +145,9 @@ pub(crate) fn divergence<'py>(
         let warm = Warm::new(settings)?;
         let warm = warm.from();
         let divergence = run(py, settings.watch()?, |shared| {
-            warm.of_terms(Solver::new(options)).observer(&mut Ear(shared)).divergence(mu, nu)
+            warm.of_terms(Solver::new(options))
+                .observer(&mut Ear::new(shared, options.epsilon()))
+                .divergence(mu, nu)
         })?;
         Ok(Divergence::new(divergence.map_err(raised)?))
     })
@@ -259,7 +263,7 @@ pub(crate) fn gradient<'py>(
         let warm = warm.from();
         let dims = [mu.dim(), nu.dim()];
         let done = run(py, settings.watch()?, |shared| -> orthant::Result<_> {
-            let mut ear = Ear(shared);
+            let mut ear = Ear::new(shared, options.epsilon());
             if of == Of::Divergence {
                 let solver = warm.of_terms(Solver::new(options)).observer(&mut ear);
                 let plans = solver.plans(mu, nu)?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use orthant::{Cancel, Next, Observer, Progress as Iteration, Term};
+use orthant::{Cancel, Next, Observer, Phase, Progress as Iteration, Term};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -31,6 +31,7 @@ pub(crate) struct Shared {
     listeners: Vec<Listener>,
     /// Where nobody waits and looks for signals, because the calling thread does the work itself: when it last looked.
     alone: Mutex<Option<Instant>>,
+    begun: Instant,
 }
 
 struct Listener {
@@ -45,7 +46,6 @@ impl Shared {
     where
         P: for<'py> IntoPyObject<'py>,
     {
-        self.look();
         for listener in &self.listeners {
             let mut last = listener.last.lock().unwrap_or_else(PoisonError::into_inner);
             if last.is_some_and(|last| last.elapsed() < listener.pause) {
@@ -61,6 +61,12 @@ impl Shared {
             }
             *last = Some(Instant::now());
         }
+        self.next()
+    }
+
+    /// Whether to go on.
+    fn next(&self) -> Next {
+        self.look();
         if self.stop.load(Ordering::Relaxed) { Next::Stop } else { Next::Continue }
     }
 
@@ -90,12 +96,23 @@ impl Shared {
     }
 }
 
-/// Hears every iteration.
-pub(crate) struct Ear<'s>(pub(crate) &'s Shared);
+/// Hears of every phase and of every iteration.
+pub(crate) struct Ear<'s> {
+    shared: &'s Shared,
+    epsilon: f64,
+}
+
+impl<'s> Ear<'s> {
+    /// Of a solve with this epsilon.
+    pub(crate) fn new(shared: &'s Shared, epsilon: f64) -> Self {
+        Ear { shared, epsilon }
+    }
+}
 
 impl Observer for Ear<'_> {
     fn observe(&mut self, iteration: &mut Iteration<'_>) -> Next {
-        self.0.tell(|| Progress {
+        self.shared.tell(|| Progress {
+            phase: Phase::Iterations.as_str(),
             term: match iteration.term {
                 Term::Cross => "cross",
                 Term::SelfX => "self_x",
@@ -105,7 +122,19 @@ impl Observer for Ear<'_> {
             iteration: iteration.iteration,
             marginal_error: iteration.marginal_error,
             value: iteration.value(),
-            elapsed: iteration.elapsed.as_secs_f64(),
+            elapsed: self.shared.begun.elapsed().as_secs_f64(),
+        })
+    }
+
+    fn phase(&mut self, phase: Phase) -> Next {
+        self.shared.tell(|| Progress {
+            phase: phase.as_str(),
+            term: "",
+            epsilon: self.epsilon,
+            iteration: 0,
+            marginal_error: f64::INFINITY,
+            value: f64::NEG_INFINITY,
+            elapsed: self.shared.begun.elapsed().as_secs_f64(),
         })
     }
 }
@@ -115,35 +144,42 @@ pub(crate) struct Deaf<'s>(pub(crate) &'s Shared);
 
 impl Observer for Deaf<'_> {
     fn observe(&mut self, _: &mut Iteration<'_>) -> Next {
-        self.0.look();
-        if self.0.stop.load(Ordering::Relaxed) { Next::Stop } else { Next::Continue }
+        self.0.next()
+    }
+
+    fn phase(&mut self, _: Phase) -> Next {
+        self.0.next()
     }
 }
 
-/// The state after an iteration, as callbacks get it.
+/// How a solve goes on, as callbacks get it: when a phase begins, now and then while a method is chosen, and after every
+/// iteration.
 #[pyclass(frozen, get_all, module = "orthant")]
 pub(crate) struct Progress {
-    /// Which problem is being solved: `cross`, `self_x` or `self_y`.
+    /// What is being done: `choosing a method`, `storing features`, `iterating`, `bounding the error` or `improving`.
+    phase: &'static str,
+    /// Which problem is being solved: `cross`, `self_x` or `self_y`; empty between iterations.
     term: &'static str,
     /// Its regularisation, which may be larger on the way to a small one.
     epsilon: f64,
-    /// Iterations done, from 1.
+    /// Iterations done, from 1; 0 where a phase begins.
     iteration: usize,
-    /// L1 error of the marginal.
+    /// L1 error of the marginal; infinite where a phase begins.
     marginal_error: f64,
-    /// The dual value: a lower bound of the `value` of the result, once the plan has mass 1.
+    /// The dual value: a lower bound of the `value` of the result, once the plan has mass 1; minus infinity where a phase
+    /// begins.
     value: f64,
-    /// Seconds since the solve began.
+    /// Seconds since the call began.
     elapsed: f64,
 }
 
 #[pymethods]
 impl Progress {
     fn __repr__(&self) -> String {
-        let Progress { term, epsilon, iteration, marginal_error, value, elapsed } = self;
+        let Progress { phase, term, epsilon, iteration, marginal_error, value, elapsed } = self;
         format!(
-            "Progress(term='{term}', epsilon={epsilon}, iteration={iteration}, marginal_error={marginal_error:.3e}, \
-             value={value}, elapsed={elapsed:.3})"
+            "Progress(phase='{phase}', term='{term}', epsilon={epsilon}, iteration={iteration}, \
+             marginal_error={marginal_error:.3e}, value={value}, elapsed={elapsed:.3})"
         )
     }
 }
@@ -188,6 +224,7 @@ pub(crate) fn run<R: Send>(
         failure: Mutex::new(None),
         listeners: watch.listeners.into_iter().map(listener).collect(),
         alone: Mutex::new(None),
+        begun: Instant::now(),
     };
     // Plans keep theirs.
     shared.cancel.reset();

@@ -225,7 +225,7 @@ def test_fields(plane):
     assert max(found.marginal_errors) < 1e-6 and found.polished is None
     assert len(found.times) == 2 and found.potentials[0] is found.potential_x
     apart = orthant.divergence(*plane, 0.5)
-    assert apart.kernels == "exact" and apart.cross is apart.cross and apart.method == "online"
+    assert apart.kernels == "exact" and apart.cross is apart.cross and apart.method == "dense"
     f, g = apart.potentials
     assert f.shape == (400,) and g.shape == (500,)
     assert f.mean() + g.mean() == pytest.approx(apart.value, rel=1e-5)

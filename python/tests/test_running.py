@@ -2,6 +2,7 @@
 
 import builtins
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -220,7 +221,8 @@ def test_a_callback_sees_iterations_and_may_end_the_solve(slow):
     seen = []
 
     def callback(progress):
-        seen.append((progress.term, progress.iteration, progress.value, progress.marginal_error))
+        if progress.iteration:
+            seen.append((progress.term, progress.iteration, progress.value, progress.marginal_error))
         return progress.iteration == 5
 
     found = orthant.rot(*arguments, **settings, callback=callback)
@@ -234,7 +236,70 @@ def test_a_callback_sees_iterations_and_may_end_the_solve(slow):
 def test_terms_of_a_divergence_are_told_apart(plane):
     terms = set()
     orthant.divergence(*plane, 0.5, callback=lambda p: terms.add(p.term))
-    assert terms == {"cross", "self_x", "self_y"}
+    assert terms == {"cross", "self_x", "self_y", ""}
+
+
+def test_a_callback_hears_of_every_phase():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3000, 6)), rng.normal(size=(3000, 6)) + 1
+    seen = []
+    found = orthant.rot(x, y, 9.0, allow_exact=False, accuracy=0.02, callback=seen.append)
+    assert found.method == "gaussian"
+    phases = [event.phase for event in seen]
+    assert phases[0] == "choosing a method" and phases.count("choosing a method") > 1
+    assert {"storing features", "iterating", "bounding the error"} <= set(phases)
+    between = [event for event in seen if not event.iteration]
+    assert all((e.term, e.epsilon, e.marginal_error, e.value) == ("", 9.0, np.inf, -np.inf) for e in between)
+    assert [e.elapsed for e in seen] == sorted(e.elapsed for e in seen)
+    assert "phase='choosing a method'" in repr(seen[0])
+
+
+@pytest.mark.parametrize("phase", ["choosing a method", "storing features"])
+def test_a_callback_may_end_a_solve_before_the_first_iteration(phase):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3000, 6)), rng.normal(size=(3000, 6)) + 1
+    for function in (orthant.rot, orthant.divergence, orthant.plan, orthant.gradient):
+        with pytest.raises(RuntimeError, match="the callback ended the solve before there was anything to return"):
+            function(x, y, 9.0, allow_exact=False, accuracy=0.02, callback=lambda progress: progress.phase == phase)
+
+
+# Seconds for each of these without a limit, or minutes: in the choice of a method, in a pass over all pairs, in features.
+LIMITED = {
+    "choosing": ("rot", (12_000, 50), {"accuracy": 1e-4}),
+    "choosing, of three terms": ("divergence", (8_000, 50), {"accuracy": 1e-4}),
+    "all pairs": ("rot", (15_000, 20), {"method": "online"}),
+    "all pairs, of three terms": ("divergence", (10_000, 20), {"method": "online"}),
+    "features": ("rot", (30_000, 20), {"method": "gaussian", "rank": 4000}),
+    "a plan": ("plan", (15_000, 20), {"method": "online"}),
+    "a gradient": ("gradient", (10_000, 20), {"method": "online"}),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_time_limit_holds_in_every_phase(name):
+    function, shape, settings = LIMITED[name]
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=shape), rng.normal(size=shape) + 1
+    limit, begun = 1.0, time.monotonic()
+    try:
+        found = getattr(orthant, function)(x, y, time_limit=limit, **settings)
+    except TimeoutError as error:
+        assert "the time limit of 1 s was over while" in str(error)
+    else:
+        result = getattr(found, "result", getattr(found, "solution", found))
+        assert not result.converged or time.monotonic() - begun < limit
+    # Within a second, and another one for machines that are busy.
+    assert time.monotonic() - begun < limit + 2.0
+
+
+def test_a_plan_can_be_used_after_its_time_limit():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3000, 2)), rng.normal(size=(2500, 2)) + 1
+    plan = orthant.plan(x, y, 0.5, method="lattice", time_limit=30.0)
+    again = pickle.loads(pickle.dumps(orthant.plan(x, y, 0.5, method="lattice", time_limit=0.5)))
+    time.sleep(1.5)
+    assert again.barycentric(x[:5]).shape == plan.barycentric(x[:5]).shape
+    np.testing.assert_allclose(again.marginals()[0], plan.marginals()[0], rtol=1e-3)
 
 
 def test_an_exception_of_a_callback_is_that_of_the_call(slow):

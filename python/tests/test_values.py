@@ -192,3 +192,22 @@ def test_bad_epsilon():
     for bad, error in [(-1, ValueError), (0, ValueError), (np.nan, ValueError), ("a", TypeError)]:
         with pytest.raises(error, match="epsilon must be"):
             orthant.rot(x, x + 1, bad)
+
+
+@pytest.mark.parametrize("settings", [{"method": "online"}, {"method": "lattice"}, {"anchors": "sobol", "rank": 2000}])
+def test_intervals_are_of_the_value_that_they_are_named_after(plane, settings):
+    """An exact kernel, converged far beyond the others, is in both."""
+    x, y = plane
+    exact = orthant.rot(x, y, 0.5, method="dense", tolerance=1e-12)
+    found = orthant.rot(x, y, 0.5, **settings)
+    for value, interval in [("value", found.interval), ("value_kl", found.interval_kl)]:
+        assert getattr(found, value) in interval and getattr(exact, value) in interval
+    assert found.interval.width == pytest.approx(found.interval_kl.width, rel=1e-6)
+    shift = found.value_kl - found.value
+    assert found.interval.low + shift == pytest.approx(found.interval_kl.low, rel=1e-9)
+    assert repr(found).splitlines()[1].count("in [") == repr(found).splitlines()[2].count("in [") == 1
+    weights = np.full(400, 2.0 / 400)
+    relaxed = orthant.rot(x, y, 0.5, weights, reach=1.0, **settings)
+    exact = orthant.rot(x, y, 0.5, weights, reach=1.0, method="dense", tolerance=1e-12)
+    assert relaxed.interval is None and relaxed.value_kl in relaxed.interval_kl and exact.value_kl in relaxed.interval_kl
+    assert "in [" not in repr(relaxed).splitlines()[1] and "in [" in repr(relaxed).splitlines()[2]

@@ -17,6 +17,20 @@ pub enum Error {
     #[error("the computation was cancelled")]
     Cancelled,
 
+    /// The time was up before there was anything to return.
+    #[error(
+        "the time limit of {} was over while {}, before there was a result; allow more time, or use fewer points, \
+         a larger epsilon or less accuracy",
+        seconds(*limit),
+        phase.as_str()
+    )]
+    TimeLimit {
+        /// The limit.
+        limit: std::time::Duration,
+        /// What was done.
+        phase: crate::clock::Phase,
+    },
+
     /// A cloud without points.
     #[error("the cloud has no points; at least one is needed")]
     NoPoints,
@@ -527,6 +541,11 @@ fn numbered([first, second]: [usize; 2]) -> String {
     } else {
         format!("clouds {} and {}", first + 1, second + 1)
     }
+}
+
+/// A time as people write it.
+fn seconds(time: std::time::Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 /// A number without hundreds of zeros.

@@ -83,6 +83,7 @@ mod barycenter;
 pub mod bench;
 mod cancel;
 mod certificate;
+mod clock;
 mod compare;
 mod descent;
 pub mod design;
@@ -95,6 +96,7 @@ mod kernel;
 mod landmarks;
 mod linalg;
 mod measure;
+mod memory;
 mod mixture;
 mod options;
 mod plan;
@@ -112,6 +114,7 @@ mod unbalanced;
 
 pub use barycenter::{Barycenter, Barycenters, barycenter};
 pub use cancel::Cancel;
+pub use clock::Phase;
 pub use compare::{
     Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
     mean_squared_distances,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::anneal;
 use crate::cancel::Cancel;
+use crate::clock::Clock;
 use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix};
@@ -105,6 +106,7 @@ impl Features<'_> {
 
 /// Where the anchors of Gaussian features sit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Anchors {
     /// Independent draws with one variance for all axes, from the largest norm of a point.
     Paper {
@@ -124,6 +126,20 @@ pub enum Anchors {
         /// Store the features, to compare with; they are products over the axes and need not be.
         stored: bool,
     },
+}
+
+impl Anchors {
+    /// The word for it on the command line: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive`, `lattice`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Anchors::Paper { .. } => "paper",
+            Anchors::Random(Draw::Sobol) => "sobol",
+            Anchors::Random(Draw::Iid) => "iid",
+            Anchors::Random(Draw::Orthogonal) => "orthogonal",
+            Anchors::Adaptive => "adaptive",
+            Anchors::Lattice { .. } => "lattice",
+        }
+    }
 }
 
 /// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
@@ -256,25 +272,33 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The same for a stage on the way to a smaller epsilon.
-    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
+    /// The same, without a copy of a cost matrix.
+    fn borrowed(&self) -> Options<'_> {
         let method = match &self.method {
             Method::Dense(Cost::Matrix(matrix)) => Method::Dense(Cost::Matrix(matrix.borrowed())),
             Method::Online(Cost::Matrix(matrix)) => Method::Online(Cost::Matrix(matrix.borrowed())),
             other => other.clone(),
         };
+        Options { method, cancel: self.cancel.clone(), ..*self }
+    }
+
+    /// The same for a stage on the way to a smaller epsilon.
+    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
         Options {
             epsilon,
-            method,
             accuracy: self.accuracy.max(anneal::ACCURACY),
             tolerance: self.tolerance.max(anneal::TOLERANCE),
             certify: false,
             polish: false,
             // One is for the last stage.
             max_iterations: self.max_iterations - 1,
-            cancel: self.cancel.clone(),
-            ..*self
+            ..self.borrowed()
         }
+    }
+
+    /// The same with the token of a clock, for work that is done within its time.
+    pub(crate) fn timed(&self, clock: &Clock) -> Options<'_> {
+        Options { cancel: clock.cancel().clone(), ..self.borrowed() }
     }
 
     /// The same with the time that is left since some beginning, if some is.
@@ -334,8 +358,10 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Error of the value that [`Method::Auto`] and lattices aim at, relative to
-    /// [`Solution::value_kl`](crate::Solution::value_kl). Default: 1e-3.
+    /// Error of the value that [`Method::Auto`] and lattices aim at. Of a term it is relative to
+    /// [`Solution::value_kl`](crate::Solution::value_kl), see [`Solution::keeps`](crate::Solution::keeps); of a
+    /// divergence to the divergence, or to a hundredth of its cross term if that is more, see
+    /// [`Divergence::keeps`](crate::Divergence::keeps). Default: 1e-3.
     #[must_use]
     pub fn accuracy(mut self, accuracy: f64) -> Self {
         self.options.accuracy = accuracy;
@@ -402,8 +428,11 @@ impl<'a> OptionsBuilder<'a> {
     }
 
     /// Whether to bound the distance from the exact kernel of the squared Euclidean cost by samples of the plan:
-    /// [`Solution::interval`](crate::Solution::interval), for balanced and unbalanced problems. Random anchors that were
-    /// chosen automatically always have that. Default: no.
+    /// [`Solution::interval_kl`](crate::Solution::interval_kl), for balanced and unbalanced problems. The value is then
+    /// the best estimate from these samples and not that of the features alone, which need not be in the interval; with
+    /// it, features that are shared by the terms of a divergence are no longer those of one kernel, and the divergence
+    /// of equal clouds is zero within its interval only. Random anchors that were chosen automatically always have that.
+    /// Default: no.
     #[must_use]
     pub fn certify(mut self, certify: bool) -> Self {
         self.options.certify = certify;

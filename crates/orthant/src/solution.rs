@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::options::Anchors;
 use crate::sinkhorn::Stop;
 use crate::stage::Pairs;
 
@@ -54,6 +55,8 @@ pub struct Solution {
     pub rank: usize,
     /// What was used.
     pub method: Used,
+    /// Where the anchors of Gaussian features really were, also if they were chosen automatically; None of other kernels.
+    pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Bound of the distance of `value_kl` from that of the exact kernel, both converged: for lattices,
@@ -81,6 +84,9 @@ pub struct Solution {
     pub builds: usize,
     /// Where the time went.
     pub times: Times,
+    /// What the iterations that were not done may have to do with the upper end of the interval.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) slack: f64,
     pub(crate) weights_x: Vec<f64>,
     pub(crate) weights_y: Vec<f64>,
     /// Pairs of the plan that a certificate was made from.
@@ -254,15 +260,17 @@ impl Solution {
     /// thousandth of epsilon for each unit of mass, if that is more: of clouds that all but coincide nobody asks for
     /// so much.)
     pub fn keeps(&self, accuracy: f64) -> bool {
-        self.miss(accuracy) <= 1.0
+        self.error_kl() <= accuracy * self.scale()
     }
 
-    /// How many times farther from the value of the exact kernel it may be than that.
-    pub(crate) fn miss(&self, accuracy: f64) -> f64 {
-        self.interval_kl.map_or(f64::INFINITY, |interval| {
-            let farthest = interval.farthest(self.value_kl);
-            farthest / (accuracy * scale(self.value_kl, self.epsilon * self.mass))
-        })
+    /// The largest error that `value_kl` may have: infinite if nothing is known.
+    pub(crate) fn error_kl(&self) -> f64 {
+        self.interval_kl.map_or(f64::INFINITY, |interval| interval.farthest(self.value_kl))
+    }
+
+    /// What an accuracy is relative to.
+    pub(crate) fn scale(&self) -> f64 {
+        scale(self.value_kl, self.epsilon * self.mass)
     }
 
     /// `alpha_i - eps log a_i = -eps log (K v)_i`: the potential as a function of position, which is
@@ -282,6 +290,14 @@ impl Solution {
 /// What an accuracy is relative to.
 pub(crate) fn scale(value_kl: f64, epsilon: f64) -> f64 {
     value_kl.abs().max(1e-3 * epsilon)
+}
+
+/// The part of the value of its cross term below which a divergence is small, and accuracies are relative to it.
+const SMALL: f64 = 0.01;
+
+/// What the accuracy of a divergence is relative to; `cross` is that of its cross term.
+pub(crate) fn divergence_scale(divergence: f64, cross: f64) -> f64 {
+    divergence.abs().max(SMALL * cross)
 }
 
 /// A divergence out of its terms, and what it has beside them. The entropies of the weights cancel; the KL form has
@@ -359,6 +375,16 @@ impl Divergence {
             low: self.value + cross.low - 0.5 * (x.high + y.high),
             high: self.value + cross.high - 0.5 * (x.low + y.low),
             kind: cross.kind.max(x.kind).max(y.kind),
+        })
+    }
+
+    /// Whether `value` is known to be within this part of itself from the divergence of the exact kernel. (Or of a
+    /// hundredth of what the accuracy of the cross term is relative to, see [`Solution::keeps`], if that is more: clouds
+    /// that all but coincide have a divergence that is all but zero.)
+    pub fn keeps(&self, accuracy: f64) -> bool {
+        self.interval().is_some_and(|interval| {
+            let allowed = accuracy * divergence_scale(self.value, self.cross.scale());
+            interval.farthest(self.value) <= allowed
         })
     }
 

@@ -27,6 +27,7 @@ fn exact(mu: &Measure<'_>, nu: &Measure<'_>, epsilon: f64) -> Solution {
 fn the_exact_value_is_inside() {
     let (mut all, mut outside) = (0, Vec::new());
     let (mut raw, mut corrected) = (Vec::new(), Vec::new());
+    let mut astray = 0;
     for dim in [2, 5, 10, 30] {
         for shape in Shape::ALL {
             for (scale, seed) in [(0.05, 1), (0.2, 2), (1.0, 3)] {
@@ -47,11 +48,9 @@ fn the_exact_value_is_inside() {
                         .method(gaussian(anchors))
                         .rank(rank)
                         .seed(seed)
-                        .certify(true)
-                        .max_iterations(3000)
-                        .build()
-                        .unwrap();
-                    let s = rot(&mu, &nu, &options).unwrap();
+                        .max_iterations(3000);
+                    let certified = options.clone().certify(true).build().unwrap();
+                    let s = rot(&mu, &nu, &certified).unwrap();
                     // Features may not know a pair at all: then there is no interval.
                     let (Some(interval), true) = (s.interval, s.converged()) else { continue };
                     assert_eq!(interval.kind, Certainty::Sampled);
@@ -66,13 +65,19 @@ fn the_exact_value_is_inside() {
                         // Corrected already.
                         continue;
                     }
-                    raw.push((s.value - exact.value).abs());
-                    corrected.push((s.corrected.unwrap() - exact.value).abs() / raw[raw.len() - 1]);
+                    // The value is the corrected one, and in its interval; that of the features alone need not be.
+                    assert!(interval.contains(s.value), "{interval:?} {}", s.value);
+                    assert!((s.corrected.unwrap() - s.value).abs() < 1e-12 * s.value.abs());
+                    let features = rot(&mu, &nu, &options.build().unwrap()).unwrap();
+                    raw.push((features.value - exact.value).abs());
+                    astray += usize::from(!interval.contains(features.value));
+                    corrected.push((s.value - exact.value).abs() / raw[raw.len() - 1]);
                 }
             }
         }
     }
     assert!(all >= 200, "{all}");
+    assert!(astray > 0, "so that the above says something");
     assert!(100 * outside.len() <= all, "{} of {all}: {outside:#?}", outside.len());
     corrected.sort_by(f64::total_cmp);
     // The corrected value is closer: 0.49 of the error in the median.
@@ -150,7 +155,8 @@ fn corrected_potentials_are_corrected_at_points_of_weight_zero_too() {
         let options = Options::builder(2.0).rho_x(rho).rho_y(rho).accuracy(1e-2);
         let options = options.allow_exact(false).tolerance(1e-10).build().unwrap();
         let s = rot(&mu, &nu, &options).unwrap();
-        assert!(s.corrected.is_some(), "{:?}", s.reason);
+        assert!(s.corrected_kl.is_some(), "{:?}", s.reason);
+        assert_eq!(s.corrected.is_some(), rho.is_infinite());
         let potential = s.potential_kl_x();
         assert!((potential[0] - potential[1200]).abs() < 1e-7, "{rho}: {potential:?}");
     }

@@ -58,12 +58,18 @@ fn exact_kernels_and_lattices_give_the_divergences_of_two() {
         assert_eq!(comparison.sharing, Sharing::SelfTerms);
         each(&comparison, &clouds, |p| {
             let alone = divergence(&clouds[p.first], &clouds[p.second], &o).unwrap();
-            // The same work, so the same bits.
-            assert_eq!(p.value, alone.value, "{o:?}");
-            assert_eq!(p.interval, alone.interval());
-            assert_eq!(p.interval.unwrap().kind, kind);
+            let (interval, of_two) = (p.interval.unwrap(), alone.interval().unwrap());
+            assert_eq!((interval.kind, of_two.kind), (kind, kind));
             assert_eq!((p.converged, p.method), (true, alone.cross.method));
-            assert_eq!(p.iterations, alone.cross.iterations);
+            if kind == Certainty::Exact {
+                // The same work, so the same bits.
+                assert_eq!((p.value, interval), (alone.value, of_two), "{o:?}");
+                assert_eq!(p.iterations, alone.cross.iterations);
+            } else {
+                // Self terms are those of all pairs, so lattices may be others: as good, and around the same value.
+                assert!(p.accurate && alone.keeps(1e-3), "{p:?} {of_two:?}");
+                assert!(interval.low <= of_two.high && of_two.low <= interval.high, "{p:?}");
+            }
         });
     }
 }

@@ -83,7 +83,8 @@ def rot(
         ``"linear"``: features, in linear time. ``"dense"``, ``"online"``: exact, with the kernel stored or not.
         ``"nystrom"``: a baseline.
     accuracy : float
-        Largest error that ``"auto"`` and lattices may make, relative to ``value_kl``. Default: 1e-3.
+        Largest error that ``"auto"`` and lattices may make, relative to ``value_kl``; of a divergence relative to the
+        divergence, or to a hundredth of its cross term if that is more. Default: 1e-3.
     allow_exact : bool
         Whether ``"auto"`` may choose the exact kernel, which visits all pairs. Default: True.
     rank, max_rank : int, optional
@@ -115,7 +116,8 @@ def rot(
     max_iterations : int
         The largest number of iterations. What has not converged by then is a result, and says so.
     time_limit : float, optional
-        Seconds after which the solve ends, with what there is.
+        Seconds after which the solve ends, whatever it is doing, with what there is; if that is nothing, with a
+        ``TimeoutError``. It holds within 10 % or a second.
     max_memory : float, optional
         Bytes that may be stored; what needs more is an error. Default: what is free.
     seed : int
@@ -135,7 +137,9 @@ def rot(
     warm_start : Solution, Divergence or Gradient, optional
         An earlier result between clouds of the same sizes, to start from.
     callback : function, optional
-        Called with a ``Progress`` after every iteration. If it returns something true, the solve ends.
+        Called with a ``Progress`` when a phase begins, now and then while a method is chosen, and after every iteration.
+        If it returns something true, the solve ends: with what there is, or, before the first iteration, with a
+        ``RuntimeError``.
     progress : bool
         Show a bar: of tqdm, or a plain line.
 
@@ -181,7 +185,7 @@ def divergence(
     >>> round(found.value, 6)  # of a translate: the squared length of the translation
     18.0
     >>> found.cross.method, found.interval.kind
-    ('online', 'exact')
+    ('dense', 'exact')
     """
     solved: Divergence = _between(_orthant.divergence, x, y, epsilon, a, b, settings)
     return solved

@@ -126,6 +126,11 @@ class Solution:
         `nystrom`.
         """
     @property
+    def anchors(self) -> Optional[str]:
+        """Where the anchors of Gaussian features were: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive` or `lattice`; of other
+        kernels `None`.
+        """
+    @property
     def rank(self) -> int:
         """Number of features or landmarks; of exact methods the number of columns of the kernel."""
     @property
@@ -192,6 +197,11 @@ class Divergence:
     def method(self) -> str:
         """The method of the cross term."""
     @property
+    def anchors(self) -> Optional[str]:
+        """Where the anchors of Gaussian features of the cross term were: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive` or
+        `lattice`; of other kernels `None`.
+        """
+    @property
     def rank(self) -> int:
         """Number of features of the cross term; of exact methods the number of columns of the kernel."""
     @property
@@ -209,6 +219,10 @@ class Divergence:
     @property
     def potentials(self) -> tuple[_Vector, _Vector]:
         """Those of the divergence itself: centred they are its derivatives by the weights."""
+    def keeps(self, accuracy: float) -> bool:
+        """Whether the divergence is known to be within this part of itself (or of a hundredth of the `value_kl` of its cross
+        term, if that is more) of that of the exact kernel.
+        """
     def __float__(self) -> float: ...
     def _repr_html_(self) -> str: ...
 
@@ -361,26 +375,33 @@ class FeatureMap:
 
 @final
 class Progress:
-    """The state after an iteration, as callbacks get it."""
+    """How a solve goes on, as callbacks get it: when a phase begins, now and then while a method is chosen, and after every
+    iteration.
+    """
 
     @property
+    def phase(self) -> str:
+        """What is being done: `choosing a method`, `storing features`, `iterating`, `bounding the error` or `improving`."""
+    @property
     def term(self) -> str:
-        """Which problem is being solved: `cross`, `self_x` or `self_y`."""
+        """Which problem is being solved: `cross`, `self_x` or `self_y`; empty between iterations."""
     @property
     def epsilon(self) -> float:
         """Its regularisation, which may be larger on the way to a small one."""
     @property
     def iteration(self) -> int:
-        """Iterations done, from 1."""
+        """Iterations done, from 1; 0 where a phase begins."""
     @property
     def marginal_error(self) -> float:
-        """L1 error of the marginal."""
+        """L1 error of the marginal; infinite where a phase begins."""
     @property
     def value(self) -> float:
-        """The dual value: a lower bound of the `value` of the result, once the plan has mass 1."""
+        """The dual value: a lower bound of the `value` of the result, once the plan has mass 1; minus infinity where a phase
+        begins.
+        """
     @property
     def elapsed(self) -> float:
-        """Seconds since the solve began."""
+        """Seconds since the call began."""
 
 @final
 class Done:

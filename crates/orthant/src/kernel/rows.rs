@@ -61,6 +61,13 @@ impl<'a> CostMatrix<'a> {
         (0..count).map(over).sum()
     }
 
+    /// The same with these weights of rows and columns.
+    pub(crate) fn weighted_mean(&self, a: &[f64], b: &[f64]) -> f64 {
+        let over = |i: usize, j: usize| self.values.get(i * b.len() + j) - self.least;
+        let row = |i: usize| b.iter().enumerate().map(|(j, b)| b * over(i, j)).sum::<f64>();
+        a.iter().enumerate().map(|(i, a)| a * row(i)).sum()
+    }
+
     /// The smallest cost.
     pub(crate) fn least(&self) -> f64 {
         self.least

@@ -5,12 +5,12 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Affine, Lattice, Pairs, Pick, Problem, Scaling, Setting, Terms, check_rho, clouds, furnish,
-    gauged,
+    Affine, Aim, Clock, Lattice, Pairs, Pick, Problem, Scaling, Setting, Terms, check_rho, clouds,
+    furnish, gauged,
 };
 use crate::error::{Error, Result, Shape};
 use crate::measure::Measure;
-use crate::options::Options;
+use crate::options::{Method, Options};
 use crate::sinkhorn::Term;
 
 /// What a problem decided that is not in its options.
@@ -34,14 +34,15 @@ impl<'p> Problem<'p> {
         Drawing { pick, round, reason }: Drawing,
         fitted: Option<&Pairs>,
     ) -> Result<Self> {
-        let terms = Terms::Cross;
-        let begun = Instant::now();
-        let Some(pick) = pick.filter(|_| reason.is_some()) else {
-            // Nothing was chosen.
+        let (terms, aim) = (Terms::Cross, Aim::Own);
+        let (begun, clock) = (Instant::now(), Clock::of(options));
+        let is_chosen = round > 0 || matches!(options.method, Method::Auto);
+        let Some(pick) = pick.filter(|_| is_chosen) else {
             return Problem::new(mu, nu, options, terms);
         };
         check_rho(mu, nu, options, terms)?;
-        let setting = Setting { mu, nu, options, terms };
+        // Lattices that were made finer are in the scaling.
+        let setting = Setting { mu, nu, options, terms, aim, error: None, clock: &clock };
         let storage = pick.storage();
         let plans = fitted.map(|pairs| [(clouds(Term::Cross), pairs)]);
         let plans = plans.as_ref().map(<[_; 1]>::as_slice);
@@ -54,9 +55,12 @@ impl<'p> Problem<'p> {
             storage,
             reason,
             pick: Some(pick),
+            aim,
+            tight: None,
+            polishes: false,
             round,
             spent: 0,
-            begun,
+            clock,
             prepared: begun.elapsed(),
         })
     }
