@@ -102,7 +102,7 @@ impl<'py> Settings<'py> {
                 let (found, columns) = matched(self.given.py(), &both)?;
                 (found.into_iter().map(Some).collect(), columns)
             }
-            one => (one.map(|p| p.cloned()).to_vec(), Columns::default()),
+            one => (one.map(Option::<&_>::cloned).to_vec(), Columns::default()),
         };
         let clouds = [
             Cloud::new("x", points[0].as_ref(), ("a", a), counts[0])?,
@@ -435,13 +435,11 @@ impl<'py> Reader<'_, 'py> {
         meaning: impl Fn(&str) -> Option<T>,
     ) -> PyResult<Option<T>> {
         let Some(word) = self.text(name)? else { return Ok(None) };
-        match meaning(&word) {
-            Some(value) => Ok(Some(value)),
-            None => {
-                let got = self.raw(name)?.map(|value| shown(&value)).unwrap_or_default();
-                Err(PyValueError::new_err(format!("{name} must be {words}, got {got}")))
-            }
+        if let Some(value) = meaning(&word) {
+            return Ok(Some(value));
         }
+        let got = self.raw(name)?.map(|value| shown(&value)).unwrap_or_default();
+        Err(PyValueError::new_err(format!("{name} must be {words}, got {got}")))
     }
 
     /// A number for both clouds, or a pair, with None for what is infinite.

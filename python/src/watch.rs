@@ -37,17 +37,26 @@ pub(crate) struct Shared {
 struct Listener {
     call: Py<PyAny>,
     pause: Duration,
-    last: Mutex<Option<Instant>>,
+    /// When it last heard of an iteration and of a phase: one is no reason not to hear of the other.
+    last: [Mutex<Option<Instant>>; 2],
 }
 
 impl Shared {
     /// Tells the listeners that are due; any of them may end the solve, by an answer that is true or by an exception.
-    pub(crate) fn tell<P>(&self, mut event: impl FnMut() -> P) -> Next
+    pub(crate) fn tell<P>(&self, event: impl FnMut() -> P) -> Next
+    where
+        P: for<'py> IntoPyObject<'py>,
+    {
+        self.tell_of(0, event)
+    }
+
+    /// The same of one of the two kinds of events.
+    fn tell_of<P>(&self, kind: usize, mut event: impl FnMut() -> P) -> Next
     where
         P: for<'py> IntoPyObject<'py>,
     {
         for listener in &self.listeners {
-            let mut last = listener.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = listener.last[kind].lock().unwrap_or_else(PoisonError::into_inner);
             if last.is_some_and(|last| last.elapsed() < listener.pause) {
                 continue;
             }
@@ -127,7 +136,7 @@ impl Observer for Ear<'_> {
     }
 
     fn phase(&mut self, phase: Phase) -> Next {
-        self.shared.tell(|| Progress {
+        self.shared.tell_of(1, || Progress {
             phase: phase.as_str(),
             term: "",
             epsilon: self.epsilon,
@@ -217,7 +226,7 @@ pub(crate) fn run<R: Send>(
     work: impl FnOnce(&Shared) -> R + Send,
 ) -> PyResult<R> {
     let pool = pool(watch.threads);
-    let listener = |(call, pause)| Listener { call, pause, last: Mutex::new(None) };
+    let listener = |(call, pause)| Listener { call, pause, last: Default::default() };
     let shared = Shared {
         stop: AtomicBool::new(false),
         cancel: watch.cancel,
