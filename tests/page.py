@@ -1,8 +1,11 @@
-"""The page of `orthant report` in a real browser: it shows its pictures, runs no script and asks for nothing."""
+"""Pages and pictures in a real browser: the page of `orthant report` shows its pictures, runs no script and asks for
+nothing; words in pictures can be read."""
 
+import html
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -14,6 +17,9 @@ import pytest
 COMMAND = os.environ["ORTHANT"]
 BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 NAMES = ["x <b>&.npy", "y.npy"]
+
+# Nothing may hang: neither the command nor the browser.
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module", params=[1, 2, 5])
@@ -54,8 +60,8 @@ def test_nothing_is_asked_for(page):
     events = json.loads(text if text.rstrip().endswith("}") else text.rstrip().rstrip(",") + "]}")
     urls = {e["params"]["url"] for e in events["events"] if "url" in e.get("params", {})}
     assert not [url for url in urls if not url.startswith(("file:", "data:"))], urls
-    html = page.read_text()
-    assert not [word for word in ("src=", "@import", "url(http") if word in html]
+    source = page.read_text()
+    assert not [word for word in ("src=", "@import", "url(http") if word in source]
 
 
 def test_it_renders(page):
@@ -74,3 +80,52 @@ def test_it_renders(page):
     stride = len(rows) // height
     busy = [len(set(rows[k * stride + 1:(k + 1) * stride])) > 2 for k in range(height)]
     assert sum(busy[:1200]) > 300 and sum(busy[1200:]) > 200
+
+
+# Leaves the boxes of all lines of text in the page, in pixels.
+MEASURE = """<script>
+const lines = [...document.querySelectorAll("text")].map(line => {
+  const {left, top, right, bottom} = line.getBoundingClientRect();
+  return {text: line.textContent, box: [left, top, right, bottom]};
+});
+document.body.dataset.lines = JSON.stringify(lines);
+</script>"""
+
+
+def lines_of(picture):
+    """All lines of text of an SVG file, with the boxes that they fill."""
+    page = picture.with_suffix(".html")
+    page.write_text(f"<!doctype html><body style='margin:0'>{picture.read_text()}{MEASURE}</body>")
+    dom = browse(page, "--dump-dom", "--window-size=4000,3000").stdout
+    [found] = re.findall(r'data-lines="([^"]*)"', dom)
+    return json.loads(html.unescape(found))
+
+
+def test_long_names_in_a_picture_can_be_read(tmp_path):
+    """24 names of 40 letters that differ at the beginning, in the middle or at the end."""
+    rng = np.random.default_rng(0)
+    names = [
+        [f"{k:02}_measured_on_some_day_in_november_2026",
+         f"measured_on_some_day_{k:02}_in_november_2026",
+         f"measured_on_some_day_in_november_2026_{k:02}"][k % 3]
+        for k in range(24)
+    ]
+    for k, name in enumerate(names):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(30, 2)) + 0.2 * (k % 7))
+    picture = tmp_path / "compare.svg"
+    files = [str(tmp_path / f"{name}.npy") for name in names]
+    subprocess.run([COMMAND, "compare", *files, "--picture", picture], check=True, capture_output=True)
+    lines = lines_of(picture)
+    width, height = (float(x) for x in
+                     re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.read_text()).groups())
+    # In the matrix as a row and as a column, in the tree and in the plane.
+    assert sum("november_2026" in line["text"] or "…" in line["text"] for line in lines) == 4 * 24
+    for k, line in enumerate(lines):
+        left, top, right, bottom = line["box"]
+        assert left >= 0 and top >= 0 and right <= width and bottom <= height, line
+        # Boxes reach from the highest to the lowest letter of the font, which touches the next line.
+        for other in lines[:k]:
+            a, b = line["box"], other["box"]
+            across = min(a[2], b[2]) - max(a[0], b[0])
+            along = min(a[3], b[3]) - max(a[1], b[1])
+            assert across <= 2 or along <= 2, (line, other)

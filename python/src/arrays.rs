@@ -9,6 +9,7 @@ use orthant::{Measure, Points, Values};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use serde::{Deserialize, Serialize};
 
 use crate::errors::raised_by;
 
@@ -112,11 +113,18 @@ fn readonly<'py, T: numpy::Element>(
 /// A vector of real numbers, in double precision.
 pub(crate) fn vector(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     let array = numbers(name, object)?;
-    if array.ndim() != 1 {
-        return Err(PyValueError::new_err(format!(
-            "{name} has {} axes, and one is needed, with a number for every point: {name}.ravel()",
-            array.ndim()
-        )));
+    match array.ndim() {
+        1 => {}
+        0 => {
+            return Err(PyValueError::new_err(format!(
+                "{name} is a single number, and a vector is needed, with a number for every point"
+            )));
+        }
+        axes => {
+            return Err(PyValueError::new_err(format!(
+                "{name} has {axes} axes, and one is needed, with a number for every point: {name}.ravel()"
+            )));
+        }
     }
     if let Ok(array) = array.cast::<PyArray1<f64>>() {
         return Ok(array.to_vec()?);
@@ -138,7 +146,7 @@ fn numbers<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
         array.clone()
     } else {
         // Tables of other libraries, tensors, lists.
-        let converted = py.import("orthant._tables")?.call_method1("to_array", (name, object))?;
+        let converted = tables(py)?.call_method1("to_array", (name, object))?;
         converted.cast_into::<PyUntypedArray>()?
     };
     let descr = array.dtype();
@@ -183,6 +191,69 @@ fn no_numbers(name: &str, kind: u8, dtype: &str) -> String {
     }
 }
 
+/// The coordinates of clouds that are tables: their names, and for every cloud where they are in it, if not in order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Columns {
+    pub(crate) names: Option<Vec<String>>,
+    pub(crate) places: Vec<Option<Vec<usize>>>,
+}
+
+impl Columns {
+    /// Rows of the coordinates of a cloud, in the order in which the cloud was given.
+    pub(crate) fn as_given(&self, cloud: usize, rows: Vec<f64>) -> Vec<f64> {
+        let Some(Some(places)) = self.places.get(cloud) else { return rows };
+        let mut given = rows.clone();
+        for (given, row) in
+            given.chunks_exact_mut(places.len()).zip(rows.chunks_exact(places.len()))
+        {
+            places.iter().zip(row).for_each(|(place, value)| given[*place] = *value);
+        }
+        given
+    }
+
+    /// The names, unless a library gave them to columns without names.
+    pub(crate) fn own_names(&self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
+        let Some(names) = &self.names else { return Ok(None) };
+        let is_default: bool = tables(py)?.call_method1("is_default", (names,))?.extract()?;
+        Ok((!is_default).then(|| names.clone()))
+    }
+
+    /// Points of one's own in the order of these columns.
+    pub(crate) fn placed<'py>(
+        &self,
+        name: &str,
+        points: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if self.names.is_none() || points.cast::<PyUntypedArray>().is_ok() {
+            return Ok(points.clone());
+        }
+        tables(points.py())?.call_method1("placed", (name, points, &self.names))
+    }
+}
+
+fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("orthant._tables")
+}
+
+/// Clouds by name, with their coordinates in one order: columns that have names are matched by them.
+pub(crate) fn matched<'py>(
+    py: Python<'py>,
+    clouds: &[(&str, Bound<'py, PyAny>)],
+) -> PyResult<(Vec<Bound<'py, PyAny>>, Columns)> {
+    if clouds.iter().all(|(_, cloud)| cloud.cast::<PyUntypedArray>().is_ok()) {
+        let objects = clouds.iter().map(|(_, cloud)| cloud.clone()).collect();
+        return Ok((objects, Columns::default()));
+    }
+    let found = tables(py)?.call_method1("matched", (clouds.to_vec(),))?;
+    let (objects, names, places) = found.extract()?;
+    Ok((objects, Columns { names, places }))
+}
+
+/// Whether something is one cloud, and no list of them.
+pub(crate) fn is_one_cloud(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    tables(object.py())?.call_method1("is_one_cloud", (object,))?.extract()
+}
+
 /// A cloud as it was given: points, or only their number, and weights.
 pub(crate) struct Cloud<'py> {
     name: String,
@@ -217,20 +288,14 @@ impl<'py> Cloud<'py> {
         Ok(Cloud { name: name.to_owned(), points, count, weights })
     }
 
-    /// One of many: an array of points, or a pair of points and weights.
-    pub(crate) fn one_of(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let Ok(pair) = object.cast::<PyTuple>() else {
-            return Cloud::new(name, Some(object), (name, None), None);
-        };
-        if pair.len() != 2 {
-            return Err(PyValueError::new_err(format!(
-                "{name} is a tuple of {}: give an array of points, or (points, weights)",
-                pair.len()
-            )));
-        }
-        let (points, weights) = (pair.get_item(0)?, pair.get_item(1)?);
-        let weights = (!weights.is_none()).then_some(&weights);
-        Cloud::new(name, Some(&points), (&format!("the weights of {name}"), weights), None)
+    /// One of many, out of its parts.
+    pub(crate) fn of_parts(name: &str, (points, weights): &Parts<'py>) -> PyResult<Self> {
+        Cloud::new(name, Some(points), (&format!("the weights of {name}"), weights.as_ref()), None)
+    }
+
+    /// The weights as they were given.
+    pub(crate) fn into_weights(self) -> Option<Vec<f64>> {
+        self.weights
     }
 
     pub(crate) fn measure<'m, 'a>(&'m self, take: Take<'m, 'py, 'a>) -> PyResult<Measure<'a>> {
@@ -245,6 +310,24 @@ impl<'py> Cloud<'py> {
                 .map_err(raised_by(&format!("the weights of {}", self.name))),
         }
     }
+}
+
+/// Points and weights of one of many clouds.
+pub(crate) type Parts<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
+/// The parts of one of many clouds: an array of points, or a pair of points and weights.
+pub(crate) fn parts<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Parts<'py>> {
+    let Ok(pair) = object.cast::<PyTuple>() else {
+        return Ok((object.clone(), None));
+    };
+    if pair.len() != 2 {
+        return Err(PyValueError::new_err(format!(
+            "{name} is a tuple of {}: give an array of points, or (points, weights)",
+            pair.len()
+        )));
+    }
+    let (points, weights) = (pair.get_item(0)?, pair.get_item(1)?);
+    Ok((points, (!weights.is_none()).then_some(weights)))
 }
 
 /// A vector for Python.

@@ -2,7 +2,7 @@
 
 use orthant::Error;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTimeoutError, PyValueError};
 
 pyo3::import_exception!(orthant._errors, BreakdownError);
 
@@ -13,6 +13,11 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::Breakdown { .. } | Error::NotPositive { .. } => BreakdownError::new_err(message),
         Error::Memory { .. } => PyMemoryError::new_err(message),
         Error::Index { .. } => PyIndexError::new_err(message),
+        Error::TimeLimit { .. } => PyTimeoutError::new_err(message),
+        // Exceptions and Ctrl-C are raised by themselves.
+        Error::Cancelled => PyRuntimeError::new_err(
+            "the callback ended the solve before there was anything to return; let it go on until an iteration is done",
+        ),
         _ => PyValueError::new_err(message),
     }
 }

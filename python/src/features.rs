@@ -8,18 +8,45 @@ use orthant::{Cancel, Points, theory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use crate::arrays::{Cloud, Matrix, frozen, rows};
+use crate::arrays::{Cloud, Matrix, frozen, matched, rows};
 use crate::errors::{raised, raised_by};
+use crate::pickle::{Reduced, reduced};
 use crate::watch::{on_pool, quietly};
 
 /// A map from points to positive features: `k(x, y) = phi(x) . phi(y)`.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct FeatureMap {
     pub(crate) map: Arc<dyn Map>,
-    kind: &'static str,
     anchors: Option<Vec<f64>>,
-    q: Option<f64>,
+    recipe: Recipe,
+}
+
+/// How to make the map again.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Recipe {
+    Gaussian(Gaussian),
+    Paper(Gaussian),
+    ArcCosine { dim: usize, order: u8, kappa: f64, sigma: f64, rank: usize, seed: u64 },
+    Linear { dim: usize },
+}
+
+impl FeatureMap {
+    pub(crate) fn new(recipe: Recipe) -> PyResult<Self> {
+        let (map, anchors): (Arc<dyn Map>, _) = match &recipe {
+            Recipe::Gaussian(map) | Recipe::Paper(map) => {
+                (Arc::new(map.clone()), Some(map.anchors()))
+            }
+            &Recipe::ArcCosine { dim, order, kappa, sigma, rank, seed } => {
+                let map = ArcCosine::new(dim, order, kappa, sigma, rank, seed).map_err(raised)?;
+                let anchors = map.anchors();
+                (Arc::new(map), Some(anchors))
+            }
+            &Recipe::Linear { dim } => (Arc::new(Linear::new(dim).map_err(raised)?), None),
+        };
+        Ok(FeatureMap { map, anchors, recipe })
+    }
 }
 
 #[pymethods]
@@ -31,10 +58,8 @@ impl FeatureMap {
         let matrix = Matrix::new("anchors", anchors)?;
         let points = matrix.points("anchors", Matrix::borrowed)?;
         let q = q.unwrap_or_else(|| default_q(&[&points], epsilon));
-        let map = on_pool(anchors.py(), || Gaussian::with_anchors(&points, q, epsilon))?
-            .map_err(raised)?;
-        let anchors = Some(map.anchors());
-        Ok(FeatureMap { map: Arc::new(map), kind: "gaussian", anchors, q: Some(q) })
+        let map = on_pool(anchors.py(), || Gaussian::with_anchors(&points, q, epsilon));
+        FeatureMap::new(Recipe::Gaussian(map.map_err(raised)?))
     }
 
     /// The paper's map for two clouds.
@@ -48,15 +73,14 @@ impl FeatureMap {
         seed: u64,
         centred: bool,
     ) -> PyResult<Self> {
+        let (points, _) = matched(x.py(), &[("x", x.clone()), ("y", y.clone())])?;
         let clouds = [
-            Cloud::new("x", Some(x), ("a", None), None)?,
-            Cloud::new("y", Some(y), ("b", None), None)?,
+            Cloud::new("x", Some(&points[0]), ("a", None), None)?,
+            Cloud::new("y", Some(&points[1]), ("b", None), None)?,
         ];
         let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-        let map = on_pool(x.py(), || Gaussian::paper(&mu, &nu, epsilon, rank, seed, centred))?
-            .map_err(raised)?;
-        let (anchors, q) = (Some(map.anchors()), map.q().first().copied());
-        Ok(FeatureMap { map: Arc::new(map), kind: "paper", anchors, q })
+        let map = on_pool(x.py(), || Gaussian::paper(&mu, &nu, epsilon, rank, seed, centred));
+        FeatureMap::new(Recipe::Paper(map.map_err(raised)?))
     }
 
     /// Of the arc-cosine kernel plus `kappa`.
@@ -70,38 +94,48 @@ impl FeatureMap {
         sigma: f64,
         seed: u64,
     ) -> PyResult<Self> {
-        let map = ArcCosine::new(dim, order, kappa, sigma, rank, seed).map_err(raised)?;
-        let anchors = Some(map.anchors());
-        Ok(FeatureMap { map: Arc::new(map), kind: "arc_cosine", anchors, q: None })
+        FeatureMap::new(Recipe::ArcCosine { dim, order, kappa, sigma, rank, seed })
     }
 
     /// The coordinates themselves, all positive.
     #[staticmethod]
     fn linear(dim: usize) -> PyResult<Self> {
-        let map = Linear::new(dim).map_err(raised)?;
-        Ok(FeatureMap { map: Arc::new(map), kind: "linear", anchors: None, q: None })
+        FeatureMap::new(Recipe::Linear { dim })
     }
 
+    /// Number of coordinates of a point.
     #[getter]
     fn dim(&self) -> usize {
         self.map.dim()
     }
 
+    /// Number of features.
     #[getter]
     fn rank(&self) -> usize {
         self.map.rank()
     }
 
+    /// Which map it is: `gaussian`, `paper`, `arc_cosine` or `linear`.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.kind
+        match self.recipe {
+            Recipe::Gaussian(_) => "gaussian",
+            Recipe::Paper(_) => "paper",
+            Recipe::ArcCosine { .. } => "arc_cosine",
+            Recipe::Linear { .. } => "linear",
+        }
     }
 
+    /// Of the paper's Lemma 1, for Gaussian features; otherwise `None`.
     #[getter]
     fn q(&self) -> Option<f64> {
-        self.q
+        match &self.recipe {
+            Recipe::Gaussian(map) | Recipe::Paper(map) => map.q().first().copied(),
+            _ => None,
+        }
     }
 
+    /// The anchors, a row each; `None` if the map has none.
     #[getter]
     fn anchors<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let anchors = self.anchors.clone().map(|values| frozen(rows(py, values, self.map.dim())?));
@@ -126,8 +160,12 @@ impl FeatureMap {
         self.evaluated(points, py, f64::exp)
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "FeatureMap", &self.recipe, ())
+    }
+
     fn __repr__(&self) -> String {
-        format!("FeatureMap.{}(dim={}, rank={})", self.kind, self.map.dim(), self.map.rank())
+        format!("FeatureMap.{}(dim={}, rank={})", self.kind(), self.map.dim(), self.map.rank())
     }
 }
 
@@ -190,7 +228,7 @@ pub(crate) fn default_q(clouds: &[&Points<'_>], epsilon: f64) -> f64 {
     let radius =
         |points: &Points<'_>| (0..points.len()).map(|i| norm(points, i)).fold(0.0, f64::max);
     let largest = clouds.iter().map(|points| radius(points)).fold(0.0, f64::max);
-    theory::paper_q(largest, epsilon, clouds[0].dim())
+    theory::paper_q(largest, epsilon, clouds.first().map_or(1, |points| points.dim()))
 }
 
 /// The paper's `q`: anchors of clouds of this radius have the variance `q epsilon / 4` on every axis.

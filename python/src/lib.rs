@@ -34,7 +34,7 @@ mod _orthant {
     #[pymodule_export]
     use crate::results::{Divergence, Interval, Solution};
     #[pymodule_export]
-    use crate::solve::{Gradient, divergence, gradient, rot};
+    use crate::solve::{Gradient, checked, divergence, gradient, rot};
     #[pymodule_export]
     use crate::watch::{Advance, Progress};
 

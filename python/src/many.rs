@@ -3,48 +3,61 @@
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use orthant::{
     Barycenters, Comparer, Descent, Measure, Next, Rest, Times, TwoSampleTest, embedding, leaves,
-    linkage, mean_squared_distance, mean_squared_distances,
+    linkage, mean_cost,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Cloud, Matrix, array, frozen, rows, vector};
+use crate::arrays::{
+    Cloud, Matrix, Parts, array, frozen, is_one_cloud, matched, parts, rows, vector,
+};
 use crate::errors::raised;
 use crate::pickle::{Reduced, reduced};
 use crate::results::{Divergence, Interval, Lazy, Lines, Solution, interval, seconds, short};
 use crate::settings::{Settings, extract};
-use crate::solve::{Object, between};
+use crate::solve::{Between, Object, between};
 use crate::watch::{Advance, Deaf, Ear, callable, run};
 
-/// Clouds out of a list of arrays or of pairs (points, weights).
-fn clouds<'py>(object: &Object<'py>) -> PyResult<Vec<Cloud<'py>>> {
-    if object.hasattr("ndim")? {
+/// Clouds out of a list of arrays or of pairs (points, weights), and `more` points that go with them.
+fn clouds<'py>(
+    object: &Object<'py>,
+    more: Option<(&str, Parts<'py>)>,
+) -> PyResult<(Vec<Cloud<'py>>, Option<Parts<'py>>)> {
+    let py = object.py();
+    if is_one_cloud(object)? {
         return Err(PyTypeError::new_err(
             "a list of clouds is needed, each an array of points or a pair (points, weights); an array is one cloud, \
              or, if it has three axes, list(array) is the list",
         ));
     }
-    let parts = object.try_iter().map_err(|_| {
+    let list = object.try_iter().map_err(|_| {
         PyTypeError::new_err(
             "a list of clouds is needed, each an array of points or a pair (points, weights)",
         )
     })?;
-    let named =
-        |(k, cloud): (usize, PyResult<Object<'py>>)| Cloud::one_of(&format!("cloud {k}"), &cloud?);
-    let clouds = parts.enumerate().map(named).collect::<PyResult<Vec<_>>>()?;
-    if clouds.is_empty() {
+    let named = |(k, cloud): (usize, PyResult<Object<'py>>)| {
+        let name = format!("cloud {k}");
+        let parts = parts(&name, &cloud?)?;
+        Ok((name, parts))
+    };
+    let mut list = list.enumerate().map(named).collect::<PyResult<Vec<_>>>()?;
+    if list.is_empty() {
         return Err(PyValueError::new_err("the list of clouds is empty; give at least one"));
     }
-    Ok(clouds)
-}
-
-/// The mean over all pairs, or of one cloud the mean over its points.
-fn scale(measures: &[Measure<'_>]) -> orthant::Result<f64> {
-    match measures {
-        [one] => mean_squared_distance(one, one),
-        many => mean_squared_distances(many),
-    }
+    let count = list.len();
+    list.extend(more.map(|(name, parts)| (name.to_owned(), parts)));
+    // All of them have the columns of the first.
+    let points: Vec<_> = list.iter().map(|(name, parts)| (&**name, parts.0.clone())).collect();
+    let (points, _) = matched(py, &points)?;
+    let mut list: Vec<(String, Parts<'py>)> = list
+        .into_iter()
+        .zip(points)
+        .map(|((name, (_, weights)), points)| (name, (points, weights)))
+        .collect();
+    let more = list.split_off(count).pop().map(|(_, parts)| parts);
+    let clouds = list.iter().map(|(name, parts)| Cloud::of_parts(name, parts));
+    Ok((clouds.collect::<PyResult<_>>()?, more))
 }
 
 fn measures<'m>(clouds: &'m [Cloud<'_>]) -> PyResult<Vec<Measure<'m>>> {
@@ -62,19 +75,19 @@ pub(crate) fn barycenter<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Barycenter> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let given = clouds(given)?;
+    let (given, support) = clouds(given, support.map(|s| ("support", (s, None))))?;
     let measures = measures(&given)?;
     let weights = shares(weights.as_ref(), measures.len())?;
-    let matrix = support.map(|s| Matrix::new("support", &s)).transpose()?;
+    let matrix = support.map(|(s, _)| Matrix::new("support", &s)).transpose()?;
     let points = match &matrix {
         Some(matrix) => matrix.points("support", Matrix::borrowed)?,
         None => together(&measures)?,
     };
-    let epsilon = settings.epsilon(|| scale(&measures))?;
+    let epsilon = settings.epsilon(|| mean_cost(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let options = settings.options(epsilon, &all, Matrix::borrowed)?;
     let inner = run(py, settings.watch()?, |shared| {
-        let mut ear = Ear(shared);
+        let mut ear = Ear::new(shared, options.epsilon());
         let barycenters = Barycenters::new(&options).debiased(debiased).observer(&mut ear);
         barycenters.fixed(&measures, &weights, &points)
     })?;
@@ -122,76 +135,92 @@ pub(crate) struct Barycenter {
 
 #[pymethods]
 impl Barycenter {
+    /// The points of the support, a row each.
     #[getter]
     fn points(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
         self.points.clone_ref(py)
     }
 
+    /// The weights of the points, of sum 1.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.weights.get(py, || self.inner.weights.clone())
     }
 
+    /// The weighted sum of the values (of the divergences, if it is debiased) of the barycentre and the clouds.
     #[getter]
     fn value(&self) -> f64 {
         self.inner.value
     }
 
+    /// The value or divergence of the barycentre and each cloud.
     #[getter]
     fn distances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.distances.get(py, || self.inner.distances.clone())
     }
 
+    /// Whether it is that of the divergence.
     #[getter]
     fn debiased(&self) -> bool {
         self.inner.debiased
     }
 
+    /// The regularisation, in units of the cost.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.inner.epsilon
     }
 
+    /// Largest L1 distance of a marginal of the plans from its cloud.
     #[getter]
     fn marginal_error(&self) -> f64 {
         self.inner.marginal_error
     }
 
+    /// How many iterations were done.
     #[getter]
     fn iterations(&self) -> usize {
         self.inner.iterations
     }
 
+    /// Whether the marginal error fell below the tolerance.
     #[getter]
     fn converged(&self) -> bool {
         self.inner.converged()
     }
 
+    /// Why it ended: `converged`, `iteration_limit`, `time_limit` or `requested`.
     #[getter]
     fn stop(&self) -> &'static str {
         self.inner.stop.as_str()
     }
 
+    /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
+    /// `nystrom`.
     #[getter]
     fn method(&self) -> &'static str {
         self.inner.method.as_str()
     }
 
+    /// Number of features or landmarks; of exact methods the number of columns of the kernel.
     #[getter]
     fn rank(&self) -> usize {
         self.inner.rank
     }
 
+    /// Why this method, in words, if it was chosen automatically; otherwise `None`.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.inner.reason.as_deref()
     }
 
+    /// Seconds for storing features or kernels, and for all else.
     #[getter]
     fn times(&self) -> (f64, f64) {
         seconds(&self.inner.times)
     }
 
+    /// `exp(temperature p / max p)`, divided by its sum: a picture of the peaks of the weights `p`.
     fn softmax<'py>(
         &self,
         py: Python<'py>,
@@ -208,6 +237,7 @@ impl Barycenter {
         self.lines().text("Barycenter")
     }
 
+    /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         self.lines().html("Barycenter")
     }
@@ -297,12 +327,19 @@ impl Moves {
 /// Where the points are after a step.
 #[pyclass(frozen, get_all, module = "orthant")]
 pub(crate) struct Step {
+    /// Steps done; 0 before the first.
     number: usize,
+    /// What is minimised.
     value: f64,
+    /// Where the points are.
     points: Py<PyArray2<f64>>,
+    /// How far the gradient leads, in the root mean square over the points.
     pull: f64,
+    /// How far the points have moved in this step, in the root mean square.
     moved: f64,
+    /// The size of the step.
     size: f64,
+    /// Trials so far that were not taken.
     rejected: usize,
 }
 
@@ -329,22 +366,21 @@ pub(crate) fn flow<'py>(
     if x.is_none() || y.is_none() {
         return Err(PyTypeError::new_err("a flow moves points: x and y are needed"));
     }
-    let scale = mean_squared_distance;
-    let (flow, dim) =
-        between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
-            let moves = Moves::new(settings)?;
-            let dim = mu.dim();
-            let flow = run(py, settings.watch()?, |shared| -> PyResult<_> {
-                let (mut deaf, mut failed) = (Deaf(shared), None);
-                let mut each =
-                    |step: &orthant::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
-                let descent = moves.of(Descent::new(options)).observer(&mut deaf).each(&mut each);
-                let flow = descent.flow(mu, nu);
-                failed.map_or(Ok(()), Err)?;
-                flow.map_err(raised)
-            })??;
-            Ok((flow, dim))
-        })?;
+    let (flow, dim) = between([x, y], [a, b], epsilon, settings, |given| {
+        let Between { settings, mu, nu, options, .. } = given;
+        let moves = Moves::new(settings)?;
+        let dim = mu.dim();
+        let flow = run(py, settings.watch()?, |shared| -> PyResult<_> {
+            let (mut deaf, mut failed) = (Deaf(shared), None);
+            let mut each =
+                |step: &orthant::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
+            let descent = moves.of(Descent::new(options)).observer(&mut deaf).each(&mut each);
+            let flow = descent.flow(mu, nu);
+            failed.map_or(Ok(()), Err)?;
+            flow.map_err(raised)
+        })??;
+        Ok((flow, dim))
+    })?;
     let orthant::Flow { points, divergence, first, steps, gradients, rest, times, .. } = flow;
     Ok(Flow {
         points: frozen(rows(py, points, dim)?)?.unbind(),
@@ -381,14 +417,19 @@ fn stepped(
 /// Where a flow ended.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct Flow {
+    /// Where the points are in the end.
     #[pyo3(get)]
     pub(crate) points: Py<PyArray2<f64>>,
+    /// The divergence there, with its terms.
     #[pyo3(get)]
     pub(crate) divergence: Py<Divergence>,
+    /// The divergence before the first step.
     #[pyo3(get)]
     pub(crate) first: f64,
+    /// How many steps were done.
     #[pyo3(get)]
     pub(crate) steps: usize,
+    /// How many gradients were computed.
     #[pyo3(get)]
     pub(crate) gradients: usize,
     pub(crate) rest: Rest,
@@ -397,16 +438,20 @@ pub(crate) struct Flow {
 
 #[pymethods]
 impl Flow {
+    /// The divergence at the end.
     #[getter]
     fn value(&self) -> f64 {
         self.divergence.get().inner.value
     }
 
+    /// Why the points came to rest: `reached`, `still`, `stalled`, `step_limit`, `time_limit`, `requested` or
+    /// `iteration_limit`.
     #[getter]
     fn rest(&self) -> &'static str {
         self.rest.as_str()
     }
 
+    /// Seconds for storing features or kernels, and for all else.
     #[getter]
     fn times(&self) -> (f64, f64) {
         seconds(&self.times)
@@ -421,6 +466,7 @@ impl Flow {
         self.lines().text("Flow")
     }
 
+    /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         self.lines().html("Flow")
     }
@@ -450,21 +496,26 @@ pub(crate) fn free_barycenter<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<FreeBarycenter> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let given = clouds(given)?;
+    // A number of points, or the points with their weights.
+    let count = start.extract::<usize>();
+    let own = match &count {
+        Ok(_) => None,
+        Err(_) => Some(("start", parts("start", start)?)),
+    };
+    let (given, own) = clouds(given, own)?;
     let measures = measures(&given)?;
     let weights = shares(weights.as_ref(), measures.len())?;
-    let epsilon = settings.epsilon(|| scale(&measures))?;
+    let epsilon = settings.epsilon(|| mean_cost(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let options = settings.options(epsilon, &all, Matrix::borrowed)?;
     let moves = Moves::new(&settings)?;
-    // A number of points, or the points with their weights.
-    let cloud;
-    let start = if let Ok(count) = start.extract::<usize>() {
-        let drawn = Descent::new(&options).start(&measures, &weights, count).map_err(raised)?;
-        Measure::uniform(drawn)
-    } else {
-        cloud = Cloud::one_of("start", start)?;
-        cloud.measure(Matrix::borrowed)?
+    let own = own.map(|parts| Cloud::of_parts("start", &parts)).transpose()?;
+    let start = match (&own, count) {
+        (Some(cloud), _) => cloud.measure(Matrix::borrowed)?,
+        (None, count) => {
+            let drawn = Descent::new(&options).start(&measures, &weights, count?);
+            Measure::uniform(drawn.map_err(raised)?)
+        }
     };
     let dim = start.dim();
     let found = run(py, settings.watch()?, |shared| -> PyResult<_> {
@@ -495,22 +546,31 @@ pub(crate) fn free_barycenter<'py>(
 /// A barycentre whose points were free to move.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct FreeBarycenter {
+    /// Where the points are in the end.
     #[pyo3(get)]
     pub(crate) points: Py<PyArray2<f64>>,
+    /// Their weights, those of the start.
     #[pyo3(get)]
     pub(crate) weights: Py<PyArray1<f64>>,
+    /// The weighted sum of the values (of the divergences, if it is debiased) of the barycentre and the clouds.
     #[pyo3(get)]
     pub(crate) value: f64,
+    /// The same before the first step.
     #[pyo3(get)]
     pub(crate) first: f64,
+    /// The value or divergence of the barycentre and each cloud.
     #[pyo3(get)]
     pub(crate) distances: Py<PyArray1<f64>>,
+    /// Whether it is that of the divergence.
     #[pyo3(get)]
     pub(crate) debiased: bool,
+    /// The solution of the last cloud.
     #[pyo3(get)]
     pub(crate) solution: Py<Solution>,
+    /// How many steps were done.
     #[pyo3(get)]
     pub(crate) steps: usize,
+    /// How many gradients were computed.
     #[pyo3(get)]
     pub(crate) gradients: usize,
     pub(crate) rest: Rest,
@@ -519,11 +579,14 @@ pub(crate) struct FreeBarycenter {
 
 #[pymethods]
 impl FreeBarycenter {
+    /// Why the points came to rest: `reached`, `still`, `stalled`, `step_limit`, `time_limit`, `requested` or
+    /// `iteration_limit`.
     #[getter]
     fn rest(&self) -> &'static str {
         self.rest.as_str()
     }
 
+    /// Seconds for storing features or kernels, and for all else.
     #[getter]
     fn times(&self) -> (f64, f64) {
         seconds(&self.times)
@@ -547,6 +610,7 @@ impl FreeBarycenter {
         self.lines().text("FreeBarycenter")
     }
 
+    /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         self.lines().html("FreeBarycenter")
     }
@@ -577,9 +641,9 @@ pub(crate) fn compare<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Comparison> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let given = clouds(given)?;
+    let (given, _) = clouds(given, None)?;
     let measures = measures(&given)?;
-    let epsilon = settings.epsilon(|| scale(&measures))?;
+    let epsilon = settings.epsilon(|| mean_cost(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let options = settings.options(epsilon, &all, Matrix::borrowed)?;
     let before = match settings.raw("finished")? {
@@ -638,31 +702,37 @@ impl Comparison {
 
 #[pymethods]
 impl Comparison {
+    /// How many clouds there are.
     #[getter]
     fn count(&self) -> usize {
         self.inner.count
     }
 
+    /// The regularisation, in units of the cost.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.epsilon
     }
 
+    /// Whether all pairs are finished.
     #[getter]
     fn complete(&self) -> bool {
         self.inner.is_complete()
     }
 
+    /// Whether all terms of all pairs converged.
     #[getter]
     fn converged(&self) -> bool {
         self.inner.converged()
     }
 
+    /// What pairs have in common: `self_terms`, `features`, `map` or `nothing`.
     #[getter]
     fn sharing(&self) -> &'static str {
         self.inner.sharing.as_str()
     }
 
+    /// The divergences, symmetric, with zeros on the diagonal.
     #[getter]
     fn matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         frozen(rows(py, self.all()?, self.inner.count)?)
@@ -682,6 +752,7 @@ impl Comparison {
         frozen(PyArray1::from_vec(py, values).reshape([count, count, 2])?)
     }
 
+    /// The pairs that are finished.
     #[getter]
     fn pairs(&self) -> Vec<Compared> {
         self.inner.pairs.iter().map(|pair| Compared(*pair)).collect()
@@ -694,6 +765,7 @@ impl Comparison {
         rows(py, tree.iter().flat_map(row).collect(), 4)
     }
 
+    /// An order of the clouds in which those that are near are next to each other.
     fn leaves(&self) -> PyResult<Vec<usize>> {
         Ok(leaves(&linkage(&self.all()?, self.inner.count).map_err(raised)?))
     }
@@ -712,6 +784,7 @@ impl Comparison {
         self.lines().text("Comparison")
     }
 
+    /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         self.lines().html("Comparison")
     }
@@ -723,41 +796,49 @@ pub(crate) struct Compared(pub(crate) orthant::Pair);
 
 #[pymethods]
 impl Compared {
+    /// The cloud with the smaller number.
     #[getter]
     fn first(&self) -> usize {
         self.0.first
     }
 
+    /// The other cloud.
     #[getter]
     fn second(&self) -> usize {
         self.0.second
     }
 
+    /// The divergence.
     #[getter]
     fn value(&self) -> f64 {
         self.0.value
     }
 
+    /// Where the divergence of the exact kernel is, if that is known.
     #[getter]
     fn interval(&self) -> Option<Interval> {
         interval(self.0.interval)
     }
 
+    /// Whether all terms converged.
     #[getter]
     fn converged(&self) -> bool {
         self.0.converged
     }
 
+    /// Whether all terms are known to be as accurate as was asked for.
     #[getter]
     fn accurate(&self) -> bool {
         self.0.accurate
     }
 
+    /// The method of the cross term.
     #[getter]
     fn method(&self) -> &'static str {
         self.0.method.as_str()
     }
 
+    /// Iterations of the cross term.
     #[getter]
     fn iterations(&self) -> usize {
         self.0.iterations
@@ -787,8 +868,8 @@ pub(crate) fn two_sample_test<'py>(
         Some(count) => extract(&count, "permutations", "a positive integer")?,
         None => 999,
     };
-    let scale = TwoSampleTest::mean_squared_distance;
-    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+    between([x, y], [a, b], epsilon, settings, |given| {
+        let Between { settings, mu, nu, options, .. } = given;
         let inner = run(py, settings.watch()?, |shared| {
             let mut each = |done: usize, total: usize| {
                 shared.tell(|| Advance { what: "permutations", done, total, value: None })
@@ -809,71 +890,87 @@ pub(crate) struct TwoSample {
 
 #[pymethods]
 impl TwoSample {
+    /// `(1 + exceeding) / (1 + permutations)`: the probability of a divergence at least as large, if the clouds are
+    /// from one distribution.
     #[getter]
     fn pvalue(&self) -> f64 {
         self.inner.p_value
     }
 
+    /// The smallest p-value that there can be.
     #[getter]
     fn resolution(&self) -> f64 {
         self.inner.resolution
     }
 
+    /// The divergence of the clouds.
     #[getter]
     fn statistic(&self) -> f64 {
         self.inner.statistic
     }
 
+    /// The divergences of the permutations, in the order in which they were drawn.
     #[getter]
     fn null<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.null.get(py, || self.inner.null.clone())
     }
 
+    /// How many permutations were done.
     #[getter]
     fn permutations(&self) -> usize {
         self.inner.permutations()
     }
 
+    /// How many permutations have a divergence at least as large.
     #[getter]
     fn exceeding(&self) -> usize {
         self.inner.exceeding
     }
 
+    /// How many of the divergences did not converge; the p-value is valid all the same.
     #[getter]
     fn unconverged(&self) -> usize {
         self.inner.unconverged
     }
 
+    /// Why it ended: `converged`, `iteration_limit`, `time_limit` or `requested`.
     #[getter]
     fn stop(&self) -> &'static str {
         self.inner.stop.as_str()
     }
 
+    /// The regularisation, in units of the cost.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.inner.epsilon
     }
 
+    /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
+    /// `nystrom`.
     #[getter]
     fn method(&self) -> &'static str {
         self.inner.method.as_str()
     }
 
+    /// Number of features or landmarks; of exact methods the number of columns of the kernel.
     #[getter]
     fn rank(&self) -> usize {
         self.inner.rank
     }
 
+    /// Why this method, in words, if it was chosen automatically; otherwise `None`.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.inner.reason.as_deref()
     }
 
+    /// Seconds for storing features or kernels, and for all else.
     #[getter]
     fn times(&self) -> (f64, f64) {
         seconds(&self.inner.times)
     }
 
+    /// The smallest divergence of a permutation that this part of them does not exceed.
     fn quantile(&self, part: f64) -> PyResult<f64> {
         if !(0.0..=1.0).contains(&part) || self.inner.null.is_empty() {
             let message = format!(
@@ -892,6 +989,7 @@ impl TwoSample {
         self.lines().text("TwoSample")
     }
 
+    /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         self.lines().html("TwoSample")
     }

@@ -12,7 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::arrays::frozen;
+use crate::features::FeatureMap;
 use crate::many::{Barycenter, Compared, Comparison, Flow, FreeBarycenter, TwoSample};
+use crate::plan::Plan;
 use crate::results::{Divergence, Interval, Solution};
 use crate::solve::Gradient;
 
@@ -90,6 +92,8 @@ pub(crate) fn restored<'py>(
                 },
             )
         }
+        "FeatureMap" => object(py, FeatureMap::new(stored.numbers()?)?),
+        "Plan" => object(py, Plan::restored(py, stored.numbers()?, objects)?),
         "Gradient" => object(py, Gradient::restored(stored.numbers()?, objects)?),
         other => Err(PyAttributeError::new_err(format!("orthant has no result that is a {other}"))),
     }

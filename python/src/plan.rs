@@ -1,5 +1,7 @@
 //! Plans as objects.
 
+mod kept;
+
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use orthant::{Cancel, Cloud as Side, Measure, Options, Plan as Coupling, Points, Solver};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -8,12 +10,15 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use self_cell::self_cell;
 
-use crate::arrays::{Matrix, array, rows, vector};
+use crate::arrays::{Cloud, Columns, Matrix, array, rows, vector};
 use crate::errors::raised;
-use crate::results::{Pair, Solution};
+use crate::pickle::Reduced;
+use crate::results::{Lines, Pair, Solution, lines};
 use crate::settings::Settings;
-use crate::solve::{By, Gradient, Object, Warm, found};
+use crate::solve::{By, Gradient, Object, Warm, as_given, found};
 use crate::watch::{Ear, quietly, run};
+
+use kept::Recipe;
 
 /// What a plan is of. It keeps a copy of the points: arrays of Python may change, and a plan does not.
 struct Setting {
@@ -21,6 +26,7 @@ struct Setting {
     nu: Measure<'static>,
     options: Options<'static>,
     cancel: Cancel,
+    columns: Columns,
 }
 
 // Plans borrow measures and options, which belong to the caller in Rust. Objects of Python have no lifetimes, so both
@@ -33,11 +39,13 @@ self_cell!(
     }
 );
 
-/// How much goes where.
+/// How much goes where: the coupling of two clouds, never stored. Points are counted from 0, and from the end if
+/// negative.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct Plan {
     kept: Kept,
     solution: PyOnceLock<Py<Solution>>,
+    recipe: Recipe,
 }
 
 #[pyfunction]
@@ -51,20 +59,31 @@ pub(crate) fn plan<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Plan> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let clouds = settings.clouds([x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
-    let [mu, nu] = [clouds[0].measure(Matrix::owned)?, clouds[1].measure(Matrix::owned)?];
-    let epsilon = settings.epsilon(|| orthant::mean_squared_distance(&mu, &nu))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::owned)?;
     let warm = Warm::new(&settings)?;
+    let (owner, recipe) = prepared(&settings, [x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
     let warm = warm.from();
-    let watch = settings.watch()?;
-    let owner = Setting { mu, nu, options, cancel: watch.cancel.clone() };
-    let kept = run(py, watch, |shared| {
+    let kept = run(py, settings.watch()?, |shared| {
         Kept::try_new(owner, |Setting { mu, nu, options, .. }| {
-            warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).plan(mu, nu)
+            warm.of_term(Solver::new(options))
+                .observer(&mut Ear::new(shared, options.epsilon()))
+                .plan(mu, nu)
         })
     })?;
-    Ok(Plan { kept: kept.map_err(raised)?, solution: PyOnceLock::new() })
+    Ok(Plan { kept: kept.map_err(raised)?, solution: PyOnceLock::new(), recipe })
+}
+
+/// Measures and options of a plan, out of the arguments of a call.
+fn prepared<'py>(
+    settings: &Settings<'py>,
+    points: [Option<&Object<'py>>; 2],
+    weights: [Option<&Object<'py>>; 2],
+) -> PyResult<(Setting, Recipe)> {
+    let (clouds, columns) = settings.clouds(points, weights)?;
+    let [mu, nu] = [clouds[0].measure(Matrix::owned)?, clouds[1].measure(Matrix::owned)?];
+    let epsilon = settings.epsilon(|| orthant::mean_cost([&mu, &nu]))?;
+    let options = settings.options(epsilon, &[&mu, &nu], Matrix::owned)?;
+    let recipe = Recipe::new(settings, points, clouds.map(Cloud::into_weights))?;
+    Ok((Setting { mu, nu, options, cancel: settings.cancel(), columns }, recipe))
 }
 
 type Indices<'py> = Bound<'py, PyArray1<i64>>;
@@ -74,11 +93,12 @@ type Partners<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 struct At<'py>(Option<Matrix<'py>>);
 
 impl<'py> At<'py> {
-    /// In the place of points of a cloud with these.
-    fn new(points: Option<&Object<'py>>, cloud: &Points<'_>) -> PyResult<Self> {
+    /// In the place of points of one of the clouds of a plan.
+    fn new(points: Option<&Object<'py>>, plan: &Plan, side: Side) -> PyResult<Self> {
         let Some(points) = points else { return Ok(At(None)) };
-        let matrix = Matrix::new("points", points)?;
-        let (given, dim) = (matrix.columns(), cloud.dim());
+        let Setting { columns, .. } = plan.kept.borrow_owner();
+        let matrix = Matrix::new("points", &columns.placed("points", points)?)?;
+        let (given, dim) = (matrix.columns(), plan.measure(side).dim());
         // A plan of given features or costs has no coordinates, and says so itself.
         if given != dim && dim > 1 {
             let message = format!(
@@ -130,12 +150,26 @@ impl Plan {
 
 #[pymethods]
 impl Plan {
+    /// Points of x by points of y.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         let shape = self.coupling().shape();
         (shape.rows, shape.columns)
     }
 
+    /// Number of coordinates of a point.
+    #[getter]
+    fn dim(&self) -> usize {
+        self.measure(Side::X).dim()
+    }
+
+    /// The names of the coordinates, in the order that the plan has them, if the clouds were tables with names.
+    #[getter]
+    fn columns(&self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
+        self.kept.borrow_owner().columns.own_names(py)
+    }
+
+    /// The solution that the plan belongs to: values, potentials, errors, why it stopped.
     #[getter]
     fn solution(&self, py: Python<'_>) -> PyResult<Py<Solution>> {
         let made = self.solution.get_or_try_init(py, || {
@@ -144,24 +178,29 @@ impl Plan {
         Ok(made.clone_ref(py))
     }
 
+    /// The `value` of its solution.
     #[getter]
     fn value(&self) -> f64 {
         self.coupling().solution().value
     }
 
+    /// Whether the solve converged.
     #[getter]
     fn converged(&self) -> bool {
         self.coupling().solution().converged()
     }
 
+    /// The sum of all entries, computed.
     fn mass(&self, py: Python<'_>) -> PyResult<f64> {
         self.quietly(py, || self.coupling().mass())?.map_err(raised)
     }
 
+    /// `<P, C>`, over all pairs if it is not known yet.
     fn transport_cost(&self, py: Python<'_>) -> PyResult<f64> {
         self.quietly(py, || self.coupling().transport_cost())
     }
 
+    /// How much goes from point `i` of x to point `j` of y.
     fn entry(&self, i: isize, j: isize) -> PyResult<f64> {
         let (i, j) = (self.index(Side::X, i)?, self.index(Side::Y, j)?);
         self.coupling().entry(i, j).map_err(raised)
@@ -176,12 +215,14 @@ impl Plan {
         self.entry(i, j)
     }
 
+    /// Where the mass of point `i` of x goes: a number for every point of y.
     fn row<'py>(&self, py: Python<'py>, i: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let i = self.index(Side::X, i)?;
         let row = self.quietly(py, || self.coupling().row(i))?.map_err(raised)?;
         Ok(array(py, row))
     }
 
+    /// Where the mass of point `j` of y comes from: a number for every point of x.
     fn column<'py>(&self, py: Python<'py>, j: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let j = self.index(Side::Y, j)?;
         let column = self.quietly(py, || self.coupling().column(j))?.map_err(raised)?;
@@ -201,11 +242,13 @@ impl Plan {
         Ok((integers(py, columns), array(py, masses)))
     }
 
+    /// The sums of the rows and those of the columns, computed.
     fn marginals<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         let [x, y] = self.quietly(py, || self.coupling().marginals())?.map_err(raised)?;
         Ok((array(py, x), array(py, y)))
     }
 
+    /// Coupled points: `count` pairs (i, j), drawn independently with the probabilities of the plan.
     #[pyo3(signature = (count, seed=0))]
     fn sample<'py>(
         &self,
@@ -218,6 +261,7 @@ impl Plan {
         integers(py, pairs.into_iter().flatten().collect()).reshape([count, 2])
     }
 
+    /// All entries as a matrix; refused if they are too many for the memory.
     fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let entries = self.quietly(py, || self.coupling().to_dense())?.map_err(raised)?;
         rows(py, entries, self.coupling().shape().columns)
@@ -240,6 +284,7 @@ impl Plan {
         }
     }
 
+    /// Where points go in the mean: those of x (or of y, with `cloud="y"`), or any others.
     #[pyo3(signature = (points=None, *, cloud="x"))]
     fn barycentric<'py>(
         &self,
@@ -248,7 +293,7 @@ impl Plan {
         cloud: &str,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let side = side(cloud)?;
-        let at = At::new(points.as_ref(), self.measure(side).points())?;
+        let at = At::new(points.as_ref(), self, side)?;
         let points = at.points()?;
         let means = self.quietly(py, || match &points {
             None => self.coupling().barycentric(side),
@@ -267,7 +312,7 @@ impl Plan {
         cloud: &str,
     ) -> PyResult<Object<'py>> {
         let side = side(cloud)?;
-        let at = At::new(points.as_ref(), self.measure(side).points())?;
+        let at = At::new(points.as_ref(), self, side)?;
         let is_vector =
             values.getattr("ndim").and_then(|n| n.extract()).is_ok_and(|n: usize| n == 1);
         let (values, columns) = if is_vector {
@@ -299,7 +344,7 @@ impl Plan {
         cloud: &str,
     ) -> PyResult<(Object<'py>, Bound<'py, PyArray1<f64>>)> {
         let side = side(cloud)?;
-        let at = At::new(points.as_ref(), self.measure(side).points())?;
+        let at = At::new(points.as_ref(), self, side)?;
         let points = at.points()?;
         let options = PyDict::new(py);
         options.set_item("return_inverse", true)?;
@@ -327,7 +372,7 @@ impl Plan {
     ) -> PyResult<Partners<'py>> {
         let count = number(count)?;
         let side = side(cloud)?;
-        let at = At::new(points.as_ref(), self.measure(side).points())?;
+        let at = At::new(points.as_ref(), self, side)?;
         let points = at.points()?;
         // More than there are is as many as there are.
         let count = count.min(self.measure(side.other()).weights().len());
@@ -348,6 +393,7 @@ impl Plan {
         ))
     }
 
+    /// The potential of x (or of y) as a function of position, at any points.
     #[pyo3(signature = (points, *, cloud="x"))]
     fn potential<'py>(
         &self,
@@ -356,7 +402,7 @@ impl Plan {
         cloud: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let side = side(cloud)?;
-        let at = At::new(Some(&points), self.measure(side).points())?;
+        let at = At::new(Some(&points), self, side)?;
         let Some(points) = at.points()? else { unreachable!("given") };
         let potential = self.quietly(py, || self.coupling().potential_at(side, &points))?;
         Ok(array(py, potential.map_err(raised)?))
@@ -384,7 +430,19 @@ impl Plan {
         let solution = this.coupling().solution();
         let value = if of_value { solution.value } else { solution.value_kl };
         let result = this.solution(py)?.into_any();
-        Gradient::new(py, value, done.map_err(raised)?, result)
+        let found = as_given(done.map_err(raised)?, &this.kept.borrow_owner().columns);
+        Gradient::new(py, value, found, result)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        self.reduced(py)
+    }
+
+    /// The same as a table for notebooks.
+    fn _repr_html_(&self) -> String {
+        let (rows, columns) = self.shape();
+        let solution = self.coupling().solution();
+        lines(Lines::new().add("shape", format!("{rows} x {columns}"), ""), solution).html("Plan")
     }
 
     fn __repr__(&self) -> String {

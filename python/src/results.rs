@@ -38,21 +38,26 @@ pub(crate) struct Interval(pub(crate) Range);
 
 #[pymethods]
 impl Interval {
+    /// Lower end.
     #[getter]
     fn low(&self) -> f64 {
         self.0.low
     }
 
+    /// Upper end.
     #[getter]
     fn high(&self) -> f64 {
         self.0.high
     }
 
+    /// Distance of the ends.
     #[getter]
     fn width(&self) -> f64 {
         self.0.width()
     }
 
+    /// How it is known: `exact` (the kernel is exact, and only the iterations count), `bound` (a proven bound), or
+    /// `sampled` (samples of the plan, with three standard errors).
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind.as_str()
@@ -178,147 +183,192 @@ impl Solution {
     }
 
     fn lines(&self) -> Lines {
-        let s = &self.inner;
-        let balanced = s.certified() == s.value;
-        let (of_value, of_kl) = match s.interval {
-            Some(range) if balanced => (Some(range), Some(range.shifted(s.value_kl - s.value))),
-            other => (None, other),
-        };
-        let mut lines =
-            Lines::new().value("value", s.value, of_value).value("value_kl", s.value_kl, of_kl);
-        if let Some(cost) = s.transport_cost {
-            lines = lines.value("transport_cost", cost, None);
-        }
-        if !balanced {
-            lines = lines.value("mass", s.mass, None);
-        }
-        let lines = ending(lines.value("epsilon", s.epsilon, None), s, s.iterations);
-        used(lines, s)
+        lines(Lines::new(), &self.inner)
     }
+}
+
+/// What a solution says, after some lines.
+pub(crate) fn lines(lines: Lines, s: &Solved) -> Lines {
+    let balanced = s.rho.iter().all(|rho| rho.is_infinite());
+    let lines = lines.value("value", s.value, s.interval);
+    let mut lines = lines.value("value_kl", s.value_kl, s.interval_kl);
+    if let Some(cost) = s.transport_cost {
+        lines = lines.value("transport_cost", cost, None);
+    }
+    if !balanced {
+        lines = lines.value("mass", s.mass, None);
+    }
+    used(ending(lines.value("epsilon", s.epsilon, None), s, s.iterations), s)
 }
 
 #[pymethods]
 impl Solution {
+    /// `<P, C> + eps sum P log P`, the paper's regularised value, as its dual value.
     #[getter]
     fn value(&self) -> f64 {
         self.inner.value
     }
 
+    /// `value + eps (H(a) + H(b))`: the value with the entropy relative to the product of the weights, as in OTT and
+    /// POT, and twice that of `GeomLoss`.
     #[getter]
     fn value_kl(&self) -> f64 {
         self.inner.value_kl
     }
 
+    /// `<P, C>`; `None` where features define the cost and all pairs would be too many.
     #[getter]
     fn transport_cost(&self) -> Option<f64> {
         self.inner.transport_cost
     }
 
+    /// Where the `value` of the exact kernel is, if that is known; `None` for unbalanced problems.
     #[getter]
     fn interval(&self) -> Option<Interval> {
         interval(self.inner.interval)
     }
 
+    /// Where the `value_kl` of the exact kernel is, if that is known, balanced or not.
+    #[getter]
+    fn interval_kl(&self) -> Option<Interval> {
+        interval(self.inner.interval_kl)
+    }
+
+    /// The best estimate of the `value` of the exact kernel from samples of the plan; `None` if there are none.
     #[getter]
     fn corrected(&self) -> Option<f64> {
         self.inner.corrected
     }
 
+    /// The best estimate of the `value_kl` of the exact kernel from samples of the plan; `None` if there are none.
+    #[getter]
+    fn corrected_kl(&self) -> Option<f64> {
+        self.inner.corrected_kl
+    }
+
+    /// How far the `value` is from that of the exact kernel at most, for lattices; otherwise `None`.
     #[getter]
     fn bound(&self) -> Option<f64> {
         self.inner.bound
     }
 
+    /// The sum of the plan: 1, unless a marginal is relaxed.
     #[getter]
     fn mass(&self) -> f64 {
         self.inner.mass
     }
 
+    /// The regularisation, in units of the cost.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.inner.epsilon
     }
 
+    /// The prices of changing the two marginals; infinite where a marginal is kept.
     #[getter]
     fn rho(&self) -> (f64, f64) {
         self.inner.rho.into()
     }
 
+    /// Whether the marginal error fell below the tolerance.
     #[getter]
     fn converged(&self) -> bool {
         self.inner.converged()
     }
 
+    /// Why it ended: `converged`, `iteration_limit`, `time_limit` or `requested`.
     #[getter]
     fn stop(&self) -> &'static str {
         self.inner.stop.as_str()
     }
 
+    /// How many iterations were done.
     #[getter]
     fn iterations(&self) -> usize {
         self.inner.iterations
     }
 
+    /// L1 distances of the marginals of the plan from what they should be.
     #[getter]
     fn marginal_errors(&self) -> (f64, f64) {
         (self.inner.marginal_error_x, self.inner.marginal_error_y)
     }
 
+    /// L1 distances of the marginals of the plan from the weights: of a relaxed marginal a result, and no error.
     #[getter]
     fn marginal_gaps(&self) -> (f64, f64) {
         (self.inner.marginal_gap_x, self.inner.marginal_gap_y)
     }
 
+    /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
+    /// `nystrom`.
     #[getter]
     fn method(&self) -> &'static str {
         self.inner.method.as_str()
     }
 
+    /// Where the anchors of Gaussian features were: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive` or `lattice`; of other
+    /// kernels `None`.
+    #[getter]
+    fn anchors(&self) -> Option<&'static str> {
+        self.inner.anchors.map(orthant::Anchors::as_str)
+    }
+
+    /// Number of features or landmarks; of exact methods the number of columns of the kernel.
     #[getter]
     fn rank(&self) -> usize {
         self.inner.rank
     }
 
+    /// Why this method, in words, if it was chosen automatically; otherwise `None`.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.inner.reason.as_deref()
     }
 
+    /// How many epsilons were gone through: larger ones lead to a small one.
     #[getter]
     fn stages(&self) -> usize {
         self.inner.stages
     }
 
+    /// Iterations of the exact kernel that followed those of features, or `None`.
     #[getter]
     fn polished(&self) -> Option<usize> {
         self.inner.polished
     }
 
+    /// How often features or kernels were stored.
     #[getter]
     fn builds(&self) -> usize {
         self.inner.builds
     }
 
+    /// Seconds for storing features or kernels, and for all else.
     #[getter]
     fn times(&self) -> (f64, f64) {
         seconds(&self.inner.times)
     }
 
+    /// `eps log u`, a number for every point of x.
     #[getter]
     fn potential_x<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.potentials[0].get(py, || self.inner.potential_x.clone())
     }
 
+    /// `eps log v`, a number for every point of y.
     #[getter]
     fn potential_y<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.potentials[1].get(py, || self.inner.potential_y.clone())
     }
 
+    /// `potential_x` and `potential_y`: `P = exp((potential_x + potential_y - C) / eps)`.
     #[getter]
     fn potentials<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         Ok((self.potential_x(py)?, self.potential_y(py)?))
     }
 
+    /// The potentials less `eps log a` and `eps log b`: functions of position.
     #[getter]
     fn potentials_kl<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         Ok((
@@ -327,6 +377,7 @@ impl Solution {
         ))
     }
 
+    /// Whether `value_kl` is known to be within this part of itself of that of the exact kernel.
     fn keeps(&self, accuracy: f64) -> bool {
         self.inner.keeps(accuracy)
     }
@@ -343,6 +394,7 @@ impl Solution {
         self.lines().text("Solution")
     }
 
+    /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         self.lines().html("Solution")
     }
@@ -384,71 +436,98 @@ impl Divergence {
 
 #[pymethods]
 impl Divergence {
+    /// `W(x, y) - (W(x, x) + W(y, y)) / 2`: zero if the clouds are equal.
     #[getter]
     fn value(&self) -> f64 {
         self.inner.value
     }
 
+    /// Where the divergence of the exact kernel is, if that is known.
     #[getter]
     fn interval(&self) -> Option<Interval> {
         interval(self.inner.interval())
     }
 
+    /// The best estimate of the divergence of the exact kernel from samples of the plans; `None` if there are none.
     #[getter]
     fn corrected(&self) -> Option<f64> {
         self.inner.corrected()
     }
 
+    /// How far the divergence is from that of the exact kernel at most, for lattices; otherwise `None`.
     #[getter]
     fn bound(&self) -> Option<f64> {
         self.inner.bound()
     }
 
+    /// Which kernels the terms have: the `exact` one, one `shared` approximation, or one `per_term`.
     #[getter]
     fn kernels(&self) -> &'static str {
         self.inner.kernels.as_str()
     }
 
+    /// Whether all three terms converged.
     #[getter]
     fn converged(&self) -> bool {
         self.inner.converged()
     }
 
+    /// How many iterations the three terms did together.
     #[getter]
     fn iterations(&self) -> usize {
         self.inner.terms().iter().map(|t| t.iterations).sum()
     }
 
+    /// The regularisation, in units of the cost.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.inner.cross.epsilon
     }
 
+    /// The method of the cross term.
     #[getter]
     fn method(&self) -> &'static str {
         self.inner.cross.method.as_str()
     }
 
+    /// Number of features of the cross term; of exact methods the number of columns of the kernel.
     #[getter]
     fn rank(&self) -> usize {
         self.inner.cross.rank
     }
 
+    /// Where the anchors of Gaussian features of the cross term were: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive` or
+    /// `lattice`; of other kernels `None`.
+    #[getter]
+    fn anchors(&self) -> Option<&'static str> {
+        self.inner.cross.anchors.map(orthant::Anchors::as_str)
+    }
+
+    /// Why this method, in words, if it was chosen automatically; otherwise `None`.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.inner.cross.reason.as_deref()
     }
 
+    /// Whether the divergence is known to be within this part of itself (or of a hundredth of the `value_kl` of its cross
+    /// term, if that is more) of that of the exact kernel.
+    fn keeps(&self, accuracy: f64) -> bool {
+        self.inner.keeps(accuracy)
+    }
+
+    /// The solution of `W(x, y)`.
     #[getter]
     fn cross(&self, py: Python<'_>) -> PyResult<Py<Solution>> {
         self.term(py, 0)
     }
 
+    /// The solution of `W(x, x)`.
     #[getter]
     fn self_x(&self, py: Python<'_>) -> PyResult<Py<Solution>> {
         self.term(py, 1)
     }
 
+    /// The solution of `W(y, y)`.
     #[getter]
     fn self_y(&self, py: Python<'_>) -> PyResult<Py<Solution>> {
         self.term(py, 2)
@@ -479,6 +558,7 @@ impl Divergence {
         self.lines().text("Divergence")
     }
 
+    /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         self.lines().html("Divergence")
     }

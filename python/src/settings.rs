@@ -14,10 +14,10 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::arrays::{Cloud, Matrix, Take};
+use crate::arrays::{Cloud, Columns, Matrix, Take, matched};
 use crate::errors::{raised, raised_by};
 use crate::features::{self, Given, default_q};
-use crate::watch::{Watch, callable, on_pool};
+use crate::watch::{Watch, callable, check_threads, on_pool};
 
 /// The keyword arguments of a call, by name; those that are missing or `None` are left to the library.
 pub(crate) struct Settings<'py> {
@@ -64,6 +64,21 @@ impl<'py> Settings<'py> {
         Ok(Settings { given: given.clone(), epsilon, kernel, cancel: Cancel::default() })
     }
 
+    /// As they were given.
+    pub(crate) fn dict(&self) -> &Bound<'py, PyDict> {
+        &self.given
+    }
+
+    /// The token that ends the call.
+    pub(crate) fn cancel(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    /// Whether the kernel is made of matrices that were given.
+    pub(crate) fn has_matrices(&self) -> bool {
+        matches!(self.kernel, Kernel::Cost(..) | Kernel::Explicit(..))
+    }
+
     fn reader(&self) -> Reader<'_, 'py> {
         Reader(&self.given)
     }
@@ -73,21 +88,33 @@ impl<'py> Settings<'py> {
         &self,
         points: [Option<&Bound<'py, PyAny>>; 2],
         weights: [Option<&Bound<'py, PyAny>>; 2],
-    ) -> PyResult<[Cloud<'py>; 2]> {
+    ) -> PyResult<([Cloud<'py>; 2], Columns)> {
         let counts = match &self.kernel {
             Kernel::Cost(cost, _) => [Some(cost.rows()), Some(cost.columns())],
             Kernel::Explicit([xi, zeta], _) => [Some(xi.rows()), Some(zeta.rows())],
             _ => [None; 2],
         };
-        let [x, y] = points;
         let [a, b] = weights;
-        Ok([Cloud::new("x", x, ("a", a), counts[0])?, Cloud::new("y", y, ("b", b), counts[1])?])
+        // With only one cloud of points there is nothing to match.
+        let (points, columns) = match points {
+            [Some(x), Some(y)] => {
+                let both = [("x", x.clone()), ("y", y.clone())];
+                let (found, columns) = matched(self.given.py(), &both)?;
+                (found.into_iter().map(Some).collect(), columns)
+            }
+            one => (one.map(Option::<&_>::cloned).to_vec(), Columns::default()),
+        };
+        let clouds = [
+            Cloud::new("x", points[0].as_ref(), ("a", a), counts[0])?,
+            Cloud::new("y", points[1].as_ref(), ("b", b), counts[1])?,
+        ];
+        Ok((clouds, columns))
     }
 
-    /// Epsilon as given, or 0.05 times a mean squared distance; costs that features define have no unit, and epsilon 1.
+    /// Epsilon as given, or 0.05 times the mean cost; costs that features define have no unit, and epsilon 1.
     pub(crate) fn epsilon(
         &self,
-        mean_squared_distance: impl FnOnce() -> orthant::Result<f64>,
+        mean_cost: impl FnOnce() -> orthant::Result<f64>,
     ) -> PyResult<f64> {
         if let Some(epsilon) = self.epsilon {
             return Ok(epsilon);
@@ -101,7 +128,7 @@ impl<'py> Settings<'py> {
                 Ok(1.0)
             }
             Kernel::Named(_) | Kernel::Anchors(..) => {
-                let mean = mean_squared_distance().map_err(raised)?;
+                let mean = mean_cost().map_err(raised)?;
                 if mean > 0.0 {
                     Ok(0.05 * mean)
                 } else {
@@ -176,15 +203,12 @@ impl<'py> Settings<'py> {
         if let Some(bytes) = limit.map_or_else(|| Ok(available()), |b| whole("max_memory", b))? {
             builder = builder.max_memory(bytes);
         }
-        if let Some([x, y]) = reader.pair("rho")? {
-            builder = builder.rho_x(x).rho_y(y);
+        let (rho, reach) = (reader.positive_pair("rho")?, reader.positive_pair("reach")?);
+        if rho.is_some() && reach.is_some() {
+            let message = "rho and reach are two ways to say one thing; leave one of them out";
+            return Err(PyValueError::new_err(message));
         }
-        if let Some(reach) = reader.pair("reach")? {
-            if reader.raw("rho")?.is_some() {
-                let message = "rho and reach are two ways to say one thing; leave one of them out";
-                return Err(PyValueError::new_err(message));
-            }
-            let [x, y] = reach.map(|r| 2.0 * r * r.abs());
+        if let Some([x, y]) = rho.or(reach.map(|reach| reach.map(|r| 2.0 * r * r))) {
             builder = builder.rho_x(x).rho_y(y);
         }
         builder.build().map_err(raised)
@@ -198,7 +222,7 @@ impl<'py> Settings<'py> {
     ) -> PyResult<Method<'a>> {
         let matrix = |m: &'m Matrix<'py>, name: &str| {
             let (values, rows, columns) = (take(m), m.rows(), m.columns());
-            let made = on_pool(self.given.py(), || FeatureMatrix::new(values, rows, columns))?;
+            let made = on_pool(self.given.py(), || FeatureMatrix::new(values, rows, columns));
             made.map_err(raised_by(name))
         };
         Ok(match &self.kernel {
@@ -209,7 +233,7 @@ impl<'py> Settings<'py> {
                     let clouds: Vec<_> = measures.iter().map(|m| m.points()).collect();
                     default_q(&clouds, epsilon)
                 });
-                let map = on_pool(self.given.py(), || Gaussian::with_anchors(&points, q, epsilon))?
+                let map = on_pool(self.given.py(), || Gaussian::with_anchors(&points, q, epsilon))
                     .map_err(raised)?;
                 Method::Factored(Features::Map(Arc::new(map)))
             }
@@ -235,6 +259,7 @@ impl<'py> Settings<'py> {
     pub(crate) fn watch(&self) -> PyResult<Watch> {
         let reader = self.reader();
         let threads = reader.get::<usize>("threads", "a positive integer")?;
+        check_threads(threads)?;
         let mut listeners = Vec::new();
         if let Some(callback) = reader.raw("callback")? {
             listeners.push((callable("callback", &callback)?, Duration::ZERO));
@@ -312,35 +337,36 @@ fn kernel<'py>(reader: &Reader<'_, 'py>) -> PyResult<Kernel<'py>> {
             },
         };
     }
+    // Checked also where they mean nothing.
+    let q = reader.get("q", "a positive number")?;
+    let centred = reader.get("centred", "True or False")?.unwrap_or(true);
+    let order = reader.get("order", "0, 1 or 2")?.unwrap_or(1);
+    let kappa = reader.get("kappa", "a number")?.unwrap_or(0.1);
+    let sigma = reader.get("sigma", "a number")?.unwrap_or(1.5);
+    let landmarks = reader.word("landmarks", "'leverage' or 'uniform'", |word| match word {
+        "leverage" => Some(Landmarks::Leverage),
+        "uniform" => Some(Landmarks::Uniform),
+        _ => None,
+    })?;
     // A number of features, or a place for them, is a choice.
     let chosen = anchors.is_some() || ranked;
     let named = match &*method {
         "auto" if !chosen => Method::Auto,
-        "auto" | "gaussian" => return gaussian(reader, anchors),
+        "auto" | "gaussian" => return gaussian(reader, anchors, q, centred),
         _ if anchors.is_some() && method != "lattice" => {
             return conflict(
                 "anchors are those of the method 'gaussian'; leave one of the two out",
             );
         }
         "lattice" => Method::lattice(),
-        "arccos" => Method::Factored(Features::ArcCosine {
-            order: reader.get("order", "0, 1 or 2")?.unwrap_or(1),
-            kappa: reader.get("kappa", "a number")?.unwrap_or(0.1),
-            sigma: reader.get("sigma", "a number")?.unwrap_or(1.5),
-        }),
+        "arccos" => Method::Factored(Features::ArcCosine { order, kappa, sigma }),
         "linear" => Method::Factored(Features::Linear),
         "dense" => Method::dense(),
         "online" => Method::online(),
-        "nystrom" => {
-            let draw = reader.word("landmarks", "'leverage' or 'uniform'", |word| match word {
-                "leverage" => Some(Landmarks::Leverage),
-                "uniform" => Some(Landmarks::Uniform),
-                _ => None,
-            })?;
-            Method::Nystrom(draw.unwrap_or_default())
-        }
+        "nystrom" => Method::Nystrom(landmarks.unwrap_or_default()),
         other => {
-            let message = format!("method must be {METHODS}, got '{other}'");
+            let got = shown(PyString::new(reader.0.py(), other).as_any());
+            let message = format!("method must be {METHODS}, got {got}");
             return Err(PyValueError::new_err(message));
         }
     };
@@ -356,13 +382,13 @@ fn kernel<'py>(reader: &Reader<'_, 'py>) -> PyResult<Kernel<'py>> {
 fn gaussian<'py>(
     reader: &Reader<'_, 'py>,
     anchors: Option<Bound<'py, PyAny>>,
+    q: Option<f64>,
+    centred: bool,
 ) -> PyResult<Kernel<'py>> {
     let Some(anchors) = anchors else { return Ok(Kernel::Named(Method::gaussian())) };
     if anchors.cast::<PyString>().is_err() {
-        let q = reader.get("q", "a positive number")?;
         return Ok(Kernel::Anchors(Matrix::new("anchors", &anchors)?, q));
     }
-    let centred = reader.get("centred", "True or False")?.unwrap_or(true);
     let anchors = reader.word("anchors", ANCHORS, |word| match word {
         "sobol" => Some(Anchors::Random(Draw::Sobol)),
         "iid" => Some(Anchors::Random(Draw::Iid)),
@@ -409,10 +435,11 @@ impl<'py> Reader<'_, 'py> {
         meaning: impl Fn(&str) -> Option<T>,
     ) -> PyResult<Option<T>> {
         let Some(word) = self.text(name)? else { return Ok(None) };
-        match meaning(&word) {
-            Some(value) => Ok(Some(value)),
-            None => Err(PyValueError::new_err(format!("{name} must be {words}, got '{word}'"))),
+        if let Some(value) = meaning(&word) {
+            return Ok(Some(value));
         }
+        let got = self.raw(name)?.map(|value| shown(&value)).unwrap_or_default();
+        Err(PyValueError::new_err(format!("{name} must be {words}, got {got}")))
     }
 
     /// A number for both clouds, or a pair, with None for what is infinite.
@@ -430,6 +457,18 @@ impl<'py> Reader<'_, 'py> {
             None => [number(&value)?; 2],
         }))
     }
+
+    /// The same, all positive.
+    fn positive_pair(&self, name: &str) -> PyResult<Option<[f64; 2]>> {
+        let found = self.pair(name)?;
+        let bad = found.iter().flatten().find(|value| value.is_nan() || **value <= 0.0);
+        match bad {
+            Some(value) => Err(PyValueError::new_err(format!(
+                "{name} must be positive, or None for a marginal that is kept; got {value}"
+            ))),
+            None => Ok(found),
+        }
+    }
 }
 
 /// A value of some kind, or an exception that says which.
@@ -439,10 +478,7 @@ pub(crate) fn extract<'py, T: FromPyObjectOwned<'py>>(
     what: &str,
 ) -> PyResult<T> {
     value.extract().map_err(|error: T::Error| {
-        let message = match value.repr() {
-            Ok(shown) => format!("{name} must be {what}, got {shown}"),
-            Err(_) => format!("{name} must be {what}"),
-        };
+        let message = format!("{name} must be {what}, got {}", shown(value));
         // A number of the wrong sign or size, or of another kind.
         if Into::<PyErr>::into(error).is_instance_of::<PyOverflowError>(value.py()) {
             PyValueError::new_err(message)
@@ -450,6 +486,14 @@ pub(crate) fn extract<'py, T: FromPyObjectOwned<'py>>(
             PyTypeError::new_err(message)
         }
     })
+}
+
+/// A value in an error message, short whatever it is.
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = |value: &Bound<'_, PyAny>| -> PyResult<String> {
+        value.py().import("orthant._messages")?.call_method1("shown", (value,))?.extract()
+    };
+    text(value).unwrap_or_else(|_| "something that cannot be shown".to_owned())
 }
 
 fn whole(name: &str, bytes: f64) -> PyResult<Option<u64>> {

@@ -1,14 +1,12 @@
 //! Two clouds: transport, divergences, gradients.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{
-    Cloud as Side, Gradient as Derivatives, Measure, Options, Solver, mean_squared_distance,
-};
+use orthant::{Cloud as Side, Gradient as Derivatives, Measure, Options, Solver, mean_cost};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrays::{Matrix, array, frozen, rows};
+use crate::arrays::{Columns, Matrix, array, frozen, rows};
 use crate::errors::raised;
 use crate::pickle::{Reduced, reduced};
 use crate::results::{Divergence, Lines, Solution, short};
@@ -77,23 +75,30 @@ impl<'w> WarmFrom<'w> {
     }
 }
 
-/// Two clouds and the options of a call, checked, and `work` on them. `scale` is what epsilon is a part of, if it is
-/// not given.
+/// Two clouds and the options of a call, checked.
+pub(crate) struct Between<'b, 'py> {
+    pub(crate) settings: &'b Settings<'py>,
+    pub(crate) mu: &'b Measure<'b>,
+    pub(crate) nu: &'b Measure<'b>,
+    pub(crate) options: &'b Options<'b>,
+    columns: &'b Columns,
+}
+
+/// Checks two clouds and the options of a call, and does `work` on them.
 pub(crate) fn between<'py, R>(
     points: [Option<Object<'py>>; 2],
     weights: [Option<Object<'py>>; 2],
     epsilon: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
-    scale: impl FnOnce(&Measure<'_>, &Measure<'_>) -> orthant::Result<f64>,
-    work: impl FnOnce(&Settings<'py>, &Measure<'_>, &Measure<'_>, &Options<'_>) -> PyResult<R>,
+    work: impl FnOnce(Between<'_, 'py>) -> PyResult<R>,
 ) -> PyResult<R> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
-    let clouds = settings
+    let (clouds, columns) = settings
         .clouds(points.each_ref().map(Option::as_ref), weights.each_ref().map(Option::as_ref))?;
     let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-    let epsilon = settings.epsilon(|| scale(&mu, &nu))?;
+    let epsilon = settings.epsilon(|| mean_cost([&mu, &nu]))?;
     let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
-    work(&settings, &mu, &nu, &options)
+    work(Between { settings: &settings, mu: &mu, nu: &nu, options: &options, columns: &columns })
 }
 
 #[pyfunction]
@@ -106,12 +111,14 @@ pub(crate) fn rot<'py>(
     b: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Solution> {
-    let scale = mean_squared_distance;
-    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+    between([x, y], [a, b], epsilon, settings, |given| {
+        let Between { settings, mu, nu, options, .. } = given;
         let warm = Warm::new(settings)?;
         let warm = warm.from();
         let solution = run(py, settings.watch()?, |shared| {
-            warm.of_term(Solver::new(options)).observer(&mut Ear(shared)).rot(mu, nu)
+            warm.of_term(Solver::new(options))
+                .observer(&mut Ear::new(shared, options.epsilon()))
+                .rot(mu, nu)
         })?;
         Ok(Solution::new(solution.map_err(raised)?))
     })
@@ -127,12 +134,14 @@ pub(crate) fn divergence<'py>(
     b: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Divergence> {
-    let scale = mean_squared_distance;
-    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+    between([x, y], [a, b], epsilon, settings, |given| {
+        let Between { settings, mu, nu, options, .. } = given;
         let warm = Warm::new(settings)?;
         let warm = warm.from();
         let divergence = run(py, settings.watch()?, |shared| {
-            warm.of_terms(Solver::new(options)).observer(&mut Ear(shared)).divergence(mu, nu)
+            warm.of_terms(Solver::new(options))
+                .observer(&mut Ear::new(shared, options.epsilon()))
+                .divergence(mu, nu)
         })?;
         Ok(Divergence::new(divergence.map_err(raised)?))
     })
@@ -216,6 +225,16 @@ pub(crate) fn found(
     by.iter().map(one).collect()
 }
 
+/// Derivatives by points have the columns of the tables that these came in.
+pub(crate) fn as_given(mut found: Vec<Found>, columns: &Columns) -> Vec<Found> {
+    for Found { by, values, .. } in &mut found {
+        if let By::Points(side) = by {
+            *values = columns.as_given(*side as usize, std::mem::take(values));
+        }
+    }
+    found
+}
+
 #[pyfunction]
 pub(crate) fn gradient<'py>(
     py: Python<'py>,
@@ -226,8 +245,8 @@ pub(crate) fn gradient<'py>(
     b: Option<Object<'py>>,
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Gradient> {
-    let scale = mean_squared_distance;
-    between([x, y], [a, b], epsilon, settings, scale, |settings, mu, nu, options| {
+    between([x, y], [a, b], epsilon, settings, |given| {
+        let Between { settings, mu, nu, options, .. } = given;
         let by = match settings.raw("by")? {
             Some(names) => By::list(&names)?,
             None => vec![By::Points(Side::X)],
@@ -237,7 +256,7 @@ pub(crate) fn gradient<'py>(
         let warm = warm.from();
         let dims = [mu.dim(), nu.dim()];
         let done = run(py, settings.watch()?, |shared| -> orthant::Result<_> {
-            let mut ear = Ear(shared);
+            let mut ear = Ear::new(shared, options.epsilon());
             if of == Of::Divergence {
                 let solver = warm.of_terms(Solver::new(options)).observer(&mut ear);
                 let plans = solver.plans(mu, nu)?;
@@ -252,6 +271,7 @@ pub(crate) fn gradient<'py>(
             Ok((found, Kind::Solution(Box::new(plan.into_solution()))))
         })?;
         let (found, kind) = done.map_err(raised)?;
+        let found = as_given(found, given.columns);
         let (value, result) = match kind {
             Kind::Divergence(d) => {
                 (d.value, Bound::new(py, Divergence::new(*d))?.into_any().unbind())
@@ -263,6 +283,21 @@ pub(crate) fn gradient<'py>(
         };
         Gradient::new(py, value, found, result)
     })
+}
+
+/// Checks what can be checked of the settings of a gradient before there are points.
+#[pyfunction(name = "_checked")]
+pub(crate) fn checked<'py>(
+    epsilon: Option<Object<'py>>,
+    settings: &Bound<'py, PyDict>,
+) -> PyResult<()> {
+    let settings = Settings::new(epsilon.as_ref(), settings)?;
+    // Any epsilon will do where the points choose it.
+    let epsilon = settings.epsilon(|| Ok(1.0))?;
+    settings.options(epsilon, &[], Matrix::borrowed)?;
+    settings.watch()?;
+    Of::new(&settings)?;
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -296,8 +331,10 @@ enum Kind {
 /// Derivatives of a value or a divergence: those that were asked for.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct Gradient {
+    /// What it is the gradient of: the divergence, `value_kl` or `value`.
     #[pyo3(get)]
     value: f64,
+    /// The result that the gradient belongs to: a `Divergence` or a `Solution`.
     #[pyo3(get)]
     pub(crate) result: Py<PyAny>,
     found: Vec<(By, Py<PyAny>)>,
@@ -353,51 +390,61 @@ fn name(by: By) -> &'static str {
 
 #[pymethods]
 impl Gradient {
+    /// By the points of x, a row for every point, in the columns in which they were given.
     #[getter]
     fn x(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Points(Side::X))
     }
 
+    /// By the points of y, a row for every point, in the columns in which they were given.
     #[getter]
     fn y(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Points(Side::Y))
     }
 
+    /// By the weights of x, along changes that keep their sum unless a marginal is relaxed.
     #[getter]
     fn a(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Weights(Side::X))
     }
 
+    /// By the weights of y, along changes that keep their sum unless a marginal is relaxed.
     #[getter]
     fn b(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Weights(Side::Y))
     }
 
+    /// By epsilon.
     #[getter]
     fn epsilon(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Epsilon)
     }
 
+    /// By the anchors of Gaussian features, a row for every anchor.
     #[getter]
     fn anchors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Anchors)
     }
 
+    /// By the features of x.
     #[getter]
     fn features_x(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Features(Side::X))
     }
 
+    /// By the features of y.
     #[getter]
     fn features_y(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::Features(Side::Y))
     }
 
+    /// By the logarithms of the features of x.
     #[getter]
     fn log_features_x(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::LogFeatures(Side::X))
     }
 
+    /// By the logarithms of the features of y.
     #[getter]
     fn log_features_y(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.get(py, By::LogFeatures(Side::Y))
@@ -411,6 +458,17 @@ impl Gradient {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.lines(py)?.text("Gradient"))
+    }
+
+    /// The same as a table for notebooks.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.lines(py)?.html("Gradient"))
+    }
+}
+
+impl Gradient {
+    fn lines(&self, py: Python<'_>) -> PyResult<Lines> {
         let mut lines = Lines::new().add("value", short(self.value), "");
         for (by, object) in &self.found {
             let shown = match by {
@@ -419,6 +477,6 @@ impl Gradient {
             };
             lines = lines.add(name(*by), shown, "");
         }
-        Ok(lines.text("Gradient"))
+        Ok(lines)
     }
 }

@@ -1,6 +1,7 @@
 """The tests are for an installed wheel: the folder of this file has nothing that could be imported in its place."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,14 @@ def pytest_runtest_makereport(item, call):
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     return unskipped((yield))
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as in a terminal. Jobs in the background may have been started with it ignored, and so would be children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
 @pytest.fixture

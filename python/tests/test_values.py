@@ -134,7 +134,13 @@ def test_feature_maps(plane):
 
 def test_default_epsilon_is_a_part_of_the_mean_squared_distance(plane):
     x, y = plane
-    assert orthant.rot(x, y).epsilon == pytest.approx(0.05 * ot.dist(x, y).mean())
+    # Of all points, whichever cloud they are of: one and the same for every function.
+    points = np.concatenate([x, y])
+    expected = pytest.approx(0.05 * ot.dist(points, points).mean())
+    assert orthant.rot(x, y).epsilon == expected
+    assert orthant.divergence(x, y).epsilon == expected
+    assert orthant.two_sample_test(x, y, permutations=9).epsilon == expected
+    assert orthant.compare([x, y]).epsilon == expected
     with pytest.raises(ValueError, match="all points coincide"):
         orthant.rot(np.zeros((3, 2)), np.zeros((4, 2)))
 
@@ -171,7 +177,7 @@ def test_limits_are_no_errors(plane):
         ({"threads": 0}, ValueError, "threads must be"),
         ({"callback": 3}, TypeError, "callback must be a function"),
         ({"warm_start": 3}, TypeError, "warm_start must be"),
-        ({"reach": -1.0}, ValueError, "rho_x must be positive"),
+        ({"reach": -1.0}, ValueError, "reach must be positive"),
         ({"reach": 1.0, "rho": 1.0}, ValueError, "two ways"),
         ({"cost": np.ones((2, 2))}, ValueError, "."),
         ({"cost": np.ones((2, 2)), "anchors": "sobol"}, ValueError, "give one of them"),
@@ -192,3 +198,22 @@ def test_bad_epsilon():
     for bad, error in [(-1, ValueError), (0, ValueError), (np.nan, ValueError), ("a", TypeError)]:
         with pytest.raises(error, match="epsilon must be"):
             orthant.rot(x, x + 1, bad)
+
+
+@pytest.mark.parametrize("settings", [{"method": "online"}, {"method": "lattice"}, {"anchors": "sobol", "rank": 2000}])
+def test_intervals_are_of_the_value_that_they_are_named_after(plane, settings):
+    """An exact kernel, converged far beyond the others, is in both."""
+    x, y = plane
+    exact = orthant.rot(x, y, 0.5, method="dense", tolerance=1e-12)
+    found = orthant.rot(x, y, 0.5, **settings)
+    for value, interval in [("value", found.interval), ("value_kl", found.interval_kl)]:
+        assert getattr(found, value) in interval and getattr(exact, value) in interval
+    assert found.interval.width == pytest.approx(found.interval_kl.width, rel=1e-6)
+    shift = found.value_kl - found.value
+    assert found.interval.low + shift == pytest.approx(found.interval_kl.low, rel=1e-9)
+    assert repr(found).splitlines()[1].count("in [") == repr(found).splitlines()[2].count("in [") == 1
+    weights = np.full(400, 2.0 / 400)
+    relaxed = orthant.rot(x, y, 0.5, weights, reach=1.0, **settings)
+    exact = orthant.rot(x, y, 0.5, weights, reach=1.0, method="dense", tolerance=1e-12)
+    assert relaxed.interval is None and relaxed.value_kl in relaxed.interval_kl and exact.value_kl in relaxed.interval_kl
+    assert "in [" not in repr(relaxed).splitlines()[1] and "in [" in repr(relaxed).splitlines()[2]

@@ -17,7 +17,8 @@ use serde_json::json;
 use crate::bench::line;
 use crate::data;
 use crate::failure::Failure;
-use crate::input;
+use crate::input::Cloud;
+use crate::numbers::{count, rough};
 use crate::output;
 
 /// Ranks for each epsilon, on the problem of the paper's Figure 1.
@@ -86,18 +87,15 @@ fn races(n: usize, quick: bool) -> Result<(), Failure> {
 
 /// [`race`] on two files.
 pub(crate) fn race_on(files: &[String], epsilon: f64) -> Result<(), Failure> {
-    let clouds = files
-        .iter()
-        .map(|file| orthant_io::read(file, &orthant_io::ReadOptions::default()))
-        .collect::<Result<Vec<_>, _>>()?;
-    let measures = clouds
-        .iter()
-        .zip(files)
-        .map(|(cloud, file)| input::measure(cloud, input::name(file)))
-        .collect::<Result<Vec<_>, Failure>>()?;
-    let [x, y] = <[Measure<'_>; 2]>::try_from(measures).expect("two files");
+    let read = |file: &String| -> Result<Cloud, Failure> {
+        let cloud = orthant_io::read(file, &orthant_io::ReadOptions::default())?;
+        Ok(Cloud::of_file(cloud, file.clone()))
+    };
+    let clouds = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let [x, y] = &clouds[..] else { return Err(Failure::input("--data takes two files")) };
+    let measures = [x.measure(false)?, y.measure(false)?];
     let mut table = race_table();
-    race("data", &[x, y], epsilon, NUMBERS[1], &mut table)?;
+    race("data", &measures, epsilon, NUMBERS[1], &mut table)?;
     show(&table)
 }
 
@@ -193,13 +191,13 @@ fn race(
         name.to_owned(),
         epsilon.to_string(),
         ours.method.as_str().to_owned(),
-        output::count(ours.rank),
-        half.map_or_else(String::new, |half| output::rough(half, 1)),
-        output::rough(error(&ours), 1),
+        count(ours.rank),
+        half.map_or_else(String::new, |half| rough(half, 1)),
+        rough(error(&ours), 1),
         ours.iterations.to_string(),
         format!("{seconds:.3}"),
-        output::count(paper.rank),
-        output::rough(paper.error, 1),
+        count(paper.rank),
+        rough(paper.error, 1),
         paper.iterations.to_string(),
         format!("{:.3}", paper.seconds),
         if reaches {

@@ -2,131 +2,112 @@
 
 mod keep;
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use orthant::{
-    Comparer, Comparison, Interval, Measure, Merge, Next, Options, Pair, Sharing, embedding,
-    leaves, linkage, mean_squared_distances,
+    Comparer, Comparison, Measure, Merge, Next, Options, Pair, Sharing, embedding, leaves, linkage,
 };
 use orthant_draw::{Panel, Picture};
-use orthant_io::{Cells, Others, ReadOptions, Series, TableFormat, Values};
+use orthant_io::{Cells, Series, TableFormat};
 use serde::Serialize;
 
 use crate::args::Compare;
 use crate::failure::{Failure, NOT_CONVERGED};
-use crate::input;
-use crate::output::{self, count, rough};
-use crate::progress;
-use crate::solve::{self, Epsilon};
+use crate::input::{Cloud, Inputs};
+use crate::json::{Ends, Envelope};
+use crate::numbers::{count, known, rough, seconds};
+use crate::output;
+use crate::outputs::{Outputs, TableFile};
+use crate::progress::Counter;
+use crate::settings::{Epsilon, Settings};
+use crate::solve;
 use keep::{Header, Keep};
 
 /// Columns of the answer for people.
-const WIDTH: usize = 100;
+const WIDTH: usize = output::WIDTH as usize;
 /// Pairs that are listed where a matrix would be too wide.
 const LISTED: usize = 10;
 
 pub(crate) fn run(arguments: &Compare) -> Result<ExitCode, Failure> {
-    let begun = Instant::now();
-    let solve = &arguments.solve;
-    let method = solve::method(solve)?;
-    check(arguments)?;
-    let clouds = Clouds::read(arguments)?;
-    let measures = clouds.measures(arguments)?;
-    let read = begun.elapsed().as_secs_f64();
-
-    let epsilon = solve.threads.run(|| {
-        Epsilon::or_from(solve, "all", || Ok(mean_squared_distances(&measures)?))
-            .map_err(|failure| clouds.named(failure))
-    })?;
-    let options = solve::options(solve, method, epsilon.value)?;
-    let mut keep = match &arguments.keep {
-        Some(path) => {
-            Some(Keep::open(path, &Header::new(solve, &epsilon, &measures), &clouds.names)?)
-        }
-        None => None,
-    };
-    let earlier = keep.as_mut().map_or_else(Vec::new, Keep::take_pairs);
-    let resumed = earlier.len();
-    let comparison = solve
-        .threads
-        .run(|| all_pairs(&measures, &options, &clouds.names, earlier, &mut keep))
-        .map_err(|failure| clouds.named(failure))?;
-
-    let result = Arrangement::new(&comparison)?;
-    if comparison.is_complete() {
-        if let Some(path) = &solve.output {
-            write_matrix(path, &clouds.names, &comparison)?;
-        }
-        if let Some(path) = &arguments.intervals {
-            write_intervals(path, &clouds.names, &comparison)?;
-        }
-        if let (Some(path), Some(result)) = (&arguments.picture, &result) {
-            let matrix = comparison.matrix().unwrap_or_default();
-            output::write_picture(path, &result.picture(&clouds.names, &matrix)?)?;
-        }
-    }
-    let short = solve::is_automatic(solve) && !comparison.pairs.iter().all(|p| p.accurate);
-    let answer = Answer { arguments, clouds: &clouds, epsilon: &epsilon, comparison: &comparison };
-    let seconds = Seconds { read, total: begun.elapsed().as_secs_f64() };
-    output::to_stdout(|out| {
-        if solve.json {
-            serde_json::to_writer(&mut *out, &answer.report(result.as_ref(), short, seconds))?;
-            writeln!(out)
-        } else {
-            writeln!(out, "{}", answer.text(result.as_ref(), resumed, short, seconds))
-        }
-    })?;
-    let done = comparison.converged() && !short;
-    Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
-}
-
-/// Options that do not go together, before any work.
-fn check(arguments: &Compare) -> Result<(), Failure> {
-    let solve = &arguments.solve;
-    for (given, option) in [
-        (solve.weights_x.is_some(), "--weights-x"),
-        (solve.weights_y.is_some(), "--weights-y"),
-        (solve.unbalanced.reach_x.is_some(), "--reach-x"),
-        (solve.unbalanced.reach_y.is_some(), "--reach-y"),
-        (solve.trace.is_some(), "--trace"),
-    ] {
-        if given {
-            return Err(Failure::input(format!(
-                "{option} is for two clouds, compare treats all alike; leave it out"
-            )));
-        }
-    }
-    if let Some(path) = &arguments.picture {
-        output::check_picture(path, "--picture")?;
-    }
-    output::check_different(&[
-        ("--output", solve.output.as_deref()),
-        ("--intervals", arguments.intervals.as_deref()),
-        ("--picture", arguments.picture.as_deref()),
-        ("--keep", arguments.keep.as_deref()),
-    ])?;
-    if let Some(path) = &solve.output {
-        output::check_table(path, "--output")?;
-    }
-    if let Some(path) = &arguments.intervals
-        && output::check_table(path, "--intervals")? == TableFormat::Npy
-    {
+    let Compare { clouds, common, solving, refining, reach, .. } = arguments;
+    let settings = Settings::new(common).solving(solving).refining(refining);
+    let settings = settings.reach(*reach, crate::args::ReachSides::default())?;
+    settings.method()?;
+    let mut outputs = Outputs::beside(clouds.files.iter().map(OsString::as_os_str))?;
+    let matrix = outputs.table("--output", arguments.output.as_ref())?;
+    let intervals = outputs.table("--intervals", arguments.intervals.as_ref())?;
+    if let Some(TableFile { path, format: TableFormat::Npy }) = intervals {
         return Err(Failure::input(format!(
             "{}: pairs have names, which an array cannot hold; write .csv or .tsv",
             path.display()
         )));
     }
-    if let Some(path) = &arguments.keep {
-        output::check_writable(path, "--keep")?;
+    let picture = outputs.picture("--picture", arguments.picture.as_ref())?;
+    let kept = outputs.journal("--keep", arguments.keep.as_ref())?;
+    let inputs = solve::reading(&settings, || Inputs::many(clouds, &settings))?;
+    let measures = inputs.measures(&settings)?;
+    let names: Vec<String> = inputs.clouds.iter().map(|cloud| cloud.short.clone()).collect();
+    let read = settings.elapsed();
+
+    let epsilon = Epsilon::choose(&settings, &measures)
+        .map_err(|failure| failure.name_clouds(&inputs.clouds))?;
+    let options = settings.options(&epsilon)?;
+    let mut keep = match kept {
+        Some(path) => Some(Keep::open(path, &Header::new(&settings, &epsilon, &measures), &names)?),
+        None => None,
+    };
+    let earlier = keep.as_mut().map_or_else(Vec::new, Keep::take_pairs);
+    let resumed = earlier.len();
+    let comparison = solve::solving(&settings, || {
+        all_pairs(&settings, &measures, &options, &names, earlier, &mut keep)
+    })
+    .map_err(|failure| failure.name_clouds(&inputs.clouds))?;
+
+    let result = Arrangement::new(&comparison)?;
+    if comparison.is_complete() {
+        if let Some(file) = matrix {
+            write_matrix(file, &names, &comparison)?;
+        }
+        if let Some(file) = intervals {
+            write_intervals(file, &names, &comparison)?;
+        }
+        if let (Some(path), Some(result)) = (picture, &result) {
+            let matrix = comparison.matrix().unwrap_or_default();
+            output::write_picture(path, &result.picture(&names, &matrix)?)?;
+        }
     }
-    Ok(())
+    let accurate = settings
+        .promises()
+        .then(|| comparison.is_complete() && comparison.pairs.iter().all(|p| p.accurate));
+    let answer = Answer {
+        arguments,
+        inputs: &inputs,
+        names: &names,
+        epsilon: &epsilon,
+        comparison: &comparison,
+        accurate,
+    };
+    let seconds = Seconds { read, total: settings.elapsed() };
+    output::to_stdout(|out| {
+        if common.basic.json {
+            let report = answer.report(result.as_ref(), seconds);
+            let settings = settings.json(&epsilon);
+            let json = Envelope::new("compare", &inputs.files, &settings, &report);
+            serde_json::to_writer(&mut *out, &json)?;
+            writeln!(out)
+        } else {
+            writeln!(out, "{}", answer.text(result.as_ref(), resumed, seconds))
+        }
+    })?;
+    let done = comparison.converged() && accurate != Some(false);
+    Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
 
-/// Solves what is left to do, with a bar over the pairs.
+/// Solves what is left to do, and tells of every pair.
 fn all_pairs(
+    settings: &Settings<'_>,
     measures: &[Measure<'_>],
     options: &Options<'_>,
     names: &[String],
@@ -134,12 +115,12 @@ fn all_pairs(
     keep: &mut Option<Keep>,
 ) -> Result<Comparison, Failure> {
     let total = (measures.len() * (measures.len() - 1) / 2) as u64;
-    let bar = progress::line(total, "{pos} of {len} pairs [{bar:30}] {elapsed} {msg}");
-    bar.set_position(earlier.len() as u64);
+    let counter = Counter::new(settings, total, "pairs");
+    let mut done = earlier.len() as u64;
     let mut failed: Option<Failure> = None;
     let mut each = |pair: &Pair| {
-        bar.inc(1);
-        bar.set_message(format!("{} and {}", names[pair.first], names[pair.second]));
+        done += 1;
+        counter.tell(done, &format!(": {} and {}", names[pair.first], names[pair.second]));
         if let Some(keep) = keep
             && let Err(failure) = keep.add(pair)
         {
@@ -149,188 +130,11 @@ fn all_pairs(
         Next::Continue
     };
     let comparison = Comparer::new(options).finished(earlier).each(&mut each).compare(measures);
-    bar.finish_and_clear();
+    counter.finish();
     match failed {
         Some(failure) => Err(failure),
         None => Ok(comparison?),
     }
-}
-
-/// The clouds of a command, as read.
-struct Clouds {
-    names: Vec<String>,
-    parts: Vec<Part>,
-    dim: usize,
-    /// Files with rows that were skipped, and how many.
-    dropped: Vec<(String, usize)>,
-}
-
-struct Part {
-    values: Values,
-    weights: Option<Vec<f64>>,
-}
-
-impl Part {
-    fn len(&self, dim: usize) -> usize {
-        self.values.len() / dim
-    }
-}
-
-impl Clouds {
-    fn read(arguments: &Compare) -> Result<Self, Failure> {
-        let solve = &arguments.solve;
-        let files: Vec<&str> = [&solve.x, &solve.y]
-            .into_iter()
-            .filter(|f| !f.is_empty())
-            .chain(&arguments.more)
-            .map(String::as_str)
-            .collect();
-        let mut options = input::read_options(solve);
-        options.weights.clone_from(&solve.weights);
-        match (&arguments.group, &files[..]) {
-            (Some(column), [file]) => Clouds::grouped(file, column, options),
-            (Some(_), _) => Err(Failure::input(
-                "--group splits one file into clouds; give one file, or leave --group out to compare files",
-            )),
-            (None, [file]) => Err(Failure::input(format!(
-                "{}: one cloud cannot be compared; give more files, or --group COLUMN to split this one",
-                input::name(file)
-            ))),
-            (None, files) => Clouds::of_files(files, &options),
-        }
-    }
-
-    fn of_files(files: &[&str], options: &ReadOptions) -> Result<Self, Failure> {
-        if files.iter().filter(|f| **f == "-").count() > 1 {
-            return Err(Failure::input(
-                "only one of the clouds can come from standard input; give files for the others",
-            ));
-        }
-        let (mut parts, mut dropped, mut dim) = (Vec::new(), Vec::new(), 0);
-        for file in files {
-            let cloud = orthant_io::read(file, options)?;
-            if parts.is_empty() {
-                dim = cloud.dim;
-            } else if cloud.dim != dim {
-                return Err(Failure::input(format!(
-                    "{} has {} coordinates and {} has {dim}; use --columns to choose the same ones",
-                    input::name(file),
-                    cloud.dim,
-                    input::name(files[0])
-                )));
-            }
-            if cloud.dropped > 0 {
-                dropped.push((input::name(file).to_owned(), cloud.dropped));
-            }
-            parts.push(Part { values: cloud.values, weights: cloud.weights });
-        }
-        Ok(Clouds { names: names_of(files), parts, dim, dropped })
-    }
-
-    /// One file, a cloud for each value of a column, in the order in which they appear.
-    fn grouped(file: &str, column: &str, mut options: ReadOptions) -> Result<Self, Failure> {
-        options.others = Others::These(vec![column.to_owned()]);
-        let mut cloud = orthant_io::read(file, &options)?;
-        let labels = cloud.others.pop().map_or_else(Vec::new, |other| other.cells);
-        let mut names: Vec<String> = Vec::new();
-        let mut numbers = std::collections::HashMap::new();
-        let rows: Vec<usize> = labels
-            .iter()
-            .map(|label| {
-                *numbers.entry(label.as_str()).or_insert_with(|| {
-                    names.push(label.clone());
-                    names.len() - 1
-                })
-            })
-            .collect();
-        if let [only] = &names[..] {
-            return Err(Failure::input(format!(
-                "{}: column {column:?} has one value, {only:?}, for all points; one cloud cannot be compared",
-                input::name(file)
-            )));
-        }
-        let dim = cloud.dim;
-        let parts = (0..names.len())
-            .map(|group| Part {
-                values: match &cloud.values {
-                    Values::F32(values) => Values::F32(points_of(values, dim, &rows, group)),
-                    Values::F64(values) => Values::F64(points_of(values, dim, &rows, group)),
-                },
-                weights: cloud.weights.as_ref().map(|w| points_of(w, 1, &rows, group)),
-            })
-            .collect();
-        let dropped = if cloud.dropped > 0 {
-            vec![(input::name(file).to_owned(), cloud.dropped)]
-        } else {
-            Vec::new()
-        };
-        Ok(Clouds { names, parts, dim, dropped })
-    }
-
-    fn measures(&self, arguments: &Compare) -> Result<Vec<Measure<'_>>, Failure> {
-        let normalize = arguments.solve.unbalanced.normalize;
-        let mut measures = Vec::with_capacity(self.parts.len());
-        for (part, name) in self.parts.iter().zip(&self.names) {
-            let measure = input::measure_of(&part.values, self.dim, part.weights.as_deref(), name)?;
-            measures.push(if normalize { measure.with_mass(1.0)? } else { measure });
-        }
-        Ok(measures)
-    }
-
-    /// Calls clouds by their names.
-    fn named(&self, failure: Failure) -> Failure {
-        let Failure::Input(error) = failure else { return failure };
-        match error.downcast::<orthant::Error>() {
-            Ok(orthant::Error::InClouds { clouds: [i, j], source }) => {
-                let names = if i == j {
-                    self.names[i].clone()
-                } else {
-                    format!("{} and {}", self.names[i], self.names[j])
-                };
-                Failure::from(*source).of_file(&names)
-            }
-            Ok(error) => Failure::from(error),
-            Err(error) => Failure::Input(error),
-        }
-    }
-}
-
-/// The rows of one group.
-fn points_of<T: Copy>(values: &[T], dim: usize, rows: &[usize], group: usize) -> Vec<T> {
-    let own = values.chunks_exact(dim).zip(rows).filter(|(_, row)| **row == group);
-    own.flat_map(|(point, _)| point).copied().collect()
-}
-
-/// Files without folder and extension, unless that would leave two of them the same name.
-fn names_of(files: &[&str]) -> Vec<String> {
-    let stem = |file: &str| -> String {
-        if file == "-" {
-            return input::name(file).to_owned();
-        }
-        let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-        // An array of an archive keeps its key.
-        let (name, key) = match name.to_ascii_lowercase().find(".npz:") {
-            Some(at) => (&name[..at], &name[at + 4..]),
-            None => (name, ""),
-        };
-        let name = name.strip_suffix(".gz").unwrap_or(name);
-        let stem = Path::new(name).file_stem().map_or(name.into(), |s| s.to_string_lossy());
-        format!("{stem}{key}")
-    };
-    let stems: Vec<String> = files.iter().map(|f| stem(f)).collect();
-    let mut names: Vec<String> = Vec::new();
-    for (file, stem) in files.iter().zip(&stems) {
-        let alone = stems.iter().filter(|s| *s == stem).count() == 1;
-        let base = if alone { stem.clone() } else { input::name(file).to_owned() };
-        let mut name = base.clone();
-        let mut copy = 1;
-        while names.contains(&name) {
-            copy += 1;
-            name = format!("{base} ({copy})");
-        }
-        names.push(name);
-    }
-    names
 }
 
 /// What a complete matrix looks like.
@@ -373,15 +177,14 @@ struct Report<'a> {
     names: &'a [String],
     points: Vec<usize>,
     dim: usize,
-    epsilon: f64,
-    rho: Option<f64>,
     sharing: &'static str,
     pairs: usize,
     finished: usize,
     converged: bool,
-    /// Whether an automatic choice reached it for all pairs; others promise none.
-    accuracy_reached: Option<bool>,
-    matrix: Vec<Vec<Option<f64>>>,
+    /// Whether the accuracy was reached for all pairs; nothing if none was promised.
+    accurate: Option<bool>,
+    /// The matrix, row by row.
+    values: Vec<Vec<Option<f64>>>,
     intervals: Vec<Line<'a>>,
     order: Option<Vec<usize>>,
     tree: Option<Vec<Step>>,
@@ -427,20 +230,16 @@ struct Seconds {
 
 struct Answer<'a> {
     arguments: &'a Compare,
-    clouds: &'a Clouds,
+    inputs: &'a Inputs,
+    names: &'a [String],
     epsilon: &'a Epsilon,
     comparison: &'a Comparison,
+    accurate: Option<bool>,
 }
 
 impl<'a> Answer<'a> {
-    fn report(
-        &self,
-        arrangement: Option<&Arrangement>,
-        short: bool,
-        seconds: Seconds,
-    ) -> Report<'a> {
-        let Answer { arguments, clouds, comparison, epsilon } = *self;
-        let names = &clouds.names;
+    fn report(&self, arrangement: Option<&Arrangement>, seconds: Seconds) -> Report<'a> {
+        let Answer { inputs, names, comparison, accurate, .. } = *self;
         let row = |i| (0..comparison.count).map(|j| comparison.value(i, j)).collect();
         let line = |p: &Pair| Line {
             first: &names[p.first],
@@ -458,17 +257,14 @@ impl<'a> Answer<'a> {
         let place = |(name, [x, y]): (&'a String, &[f64; 2])| Place { name, x: *x, y: *y };
         Report {
             names,
-            points: clouds.parts.iter().map(|p| p.len(clouds.dim)).collect(),
-            dim: clouds.dim,
-            epsilon: epsilon.value,
-            rho: arguments.solve.unbalanced.reach.map(|reach| 2.0 * reach * reach),
+            points: inputs.clouds.iter().map(Cloud::len).collect(),
+            dim: inputs.clouds[0].points().map_or(0, |points| points.dim()),
             sharing: comparison.sharing.as_str(),
             pairs: pairs_of(comparison),
             finished: comparison.pairs.len(),
             converged: comparison.converged(),
-            accuracy_reached: solve::is_automatic(&arguments.solve)
-                .then_some(comparison.is_complete() && !short),
-            matrix: (0..comparison.count).map(row).collect(),
+            accurate,
+            values: (0..comparison.count).map(row).collect(),
             intervals: comparison.pairs.iter().map(line).collect(),
             order: arrangement.map(|a| a.order.clone()),
             tree: arrangement.map(|a| a.tree.iter().map(step).collect()),
@@ -479,35 +275,25 @@ impl<'a> Answer<'a> {
     }
 
     /// The answer for people.
-    fn text(
-        &self,
-        arrangement: Option<&Arrangement>,
-        resumed: usize,
-        short: bool,
-        seconds: Seconds,
-    ) -> String {
-        let Answer { clouds, comparison, epsilon, .. } = *self;
-        let names = &clouds.names;
-        let total: usize = clouds.parts.iter().map(|p| p.len(clouds.dim)).sum();
+    fn text(&self, arrangement: Option<&Arrangement>, resumed: usize, times: Seconds) -> String {
+        let Answer { inputs, names, comparison, epsilon, .. } = *self;
+        let total: usize = inputs.clouds.iter().map(Cloud::len).sum();
         let mut text = format!(
-            "{} clouds, {} points, {} coordinates\n",
+            "{} clouds, {} points, {} dimensions\n{}\n{}\n\n",
             count(comparison.count),
             count(total),
-            clouds.dim
+            inputs.clouds[0].points().map_or(0, |points| points.dim()),
+            inputs.text(),
+            epsilon.text()
         );
-        for (file, dropped) in &clouds.dropped {
-            let _ = writeln!(text, "{file}: {} rows with missing values dropped", count(*dropped));
-        }
-        text += &epsilon.text();
-        text += "\n\n";
-        text += &matrix_text(names, comparison).unwrap_or_else(|| list_text(names, comparison));
+        // The picture has the same order.
+        let order =
+            arrangement.map_or_else(|| (0..comparison.count).collect(), |a| a.order.clone());
+        text +=
+            &matrix_text(names, comparison, &order).unwrap_or_else(|| list_text(names, comparison));
         text += "\n";
-        if let Some(arrangement) = arrangement {
-            let order: Vec<&str> = arrangement.order.iter().map(|k| names[*k].as_str()).collect();
-            let line = format!("order of the tree: {}", order.join(", "));
-            if line.chars().count() <= WIDTH {
-                let _ = writeln!(text, "\n{line}");
-            }
+        if arrangement.is_some() {
+            text += "\nClouds are in the order of the tree of average linkage.\n";
         }
         let _ = writeln!(text, "{}", self.method_text());
         let _ = write!(
@@ -516,9 +302,9 @@ impl<'a> Answer<'a> {
             count(comparison.pairs.len()),
             count(pairs_of(comparison)),
             if resumed > 0 { format!(", {} from earlier", count(resumed)) } else { String::new() },
-            output::seconds(seconds.total)
+            seconds(times.total)
         );
-        text += self.tail(short);
+        text += self.tail();
         text
     }
 
@@ -539,7 +325,7 @@ impl<'a> Answer<'a> {
             }
             _ => "kernels of the pair: nothing shared",
         };
-        let error = |p: &Pair| p.interval.map(|i| farthest(i, p.value));
+        let error = |p: &Pair| p.interval.map(|i| i.farthest(p.value));
         let errors: Option<Vec<f64>> = comparison.pairs.iter().map(error).collect();
         let error = match errors {
             Some(errors) if !errors.is_empty() => {
@@ -557,7 +343,7 @@ impl<'a> Answer<'a> {
         format!("{}: {shared}{error}", methods.join(", "))
     }
 
-    fn tail(&self, short: bool) -> &'static str {
+    fn tail(&self) -> &'static str {
         let complete = self.comparison.is_complete();
         match (&self.arguments.keep, complete) {
             (Some(_), false) => {
@@ -569,7 +355,7 @@ impl<'a> Answer<'a> {
             _ if !self.comparison.converged() => {
                 "\n\nNot converged (*): raise --max-iter, or use a larger --eps or --tol."
             }
-            _ if short => {
+            _ if self.accurate == Some(false) => {
                 "\n\nThe accuracy was not reached (*): raise --memory or --max-rank, use a smaller --tol or a \
                  larger --accuracy."
             }
@@ -582,8 +368,16 @@ fn pairs_of(comparison: &Comparison) -> usize {
     comparison.count * (comparison.count - 1) / 2
 }
 
-fn farthest(interval: Interval, value: f64) -> f64 {
-    (interval.high - value).max(value - interval.low)
+/// A divergence with the digits that are known, and a mark if it is not what it should be.
+fn cell(comparison: &Comparison, i: usize, j: usize) -> String {
+    let Some(value) = comparison.value(i, j) else { return "-".to_owned() };
+    let Some(pair) = comparison.pair(i, j) else { return brief(value) };
+    let interval = pair.interval.map(Ends::of);
+    let [few, all] = [brief(value), known(value, interval)];
+    let good = pair.converged && pair.accurate;
+    // No more digits than fit beside each other.
+    let shown = if interval.is_some() && all.len() < few.len() { all } else { few };
+    format!("{shown}{}", if good { "" } else { "*" })
 }
 
 /// A number with about five significant digits.
@@ -599,20 +393,14 @@ fn brief(x: f64) -> String {
     format!("{x:.decimals$}")
 }
 
-/// A divergence, with a mark if it is not what it should be.
-fn cell(comparison: &Comparison, i: usize, j: usize) -> String {
-    let Some(value) = comparison.value(i, j) else { return "-".to_owned() };
-    let good = comparison.pair(i, j).is_none_or(|p| p.converged);
-    format!("{}{}", brief(value), if good { "" } else { "*" })
-}
-
-/// The matrix, if it is not too wide.
-fn matrix_text(names: &[String], comparison: &Comparison) -> Option<String> {
+/// The matrix in this order, if it is not too wide.
+fn matrix_text(names: &[String], comparison: &Comparison, order: &[usize]) -> Option<String> {
     let mut table = output::table();
-    table.set_header(std::iter::once("").chain(names.iter().map(String::as_str)));
-    for (i, name) in names.iter().enumerate() {
-        let cells = (0..comparison.count).map(|j| cell(comparison, i, j));
-        table.add_row(std::iter::once(name.clone()).chain(cells));
+    let header = order.iter().map(|&k| names[k].as_str());
+    table.set_header(std::iter::once("").chain(header));
+    for &i in order {
+        let cells = order.iter().map(|&j| cell(comparison, i, j));
+        table.add_row(std::iter::once(names[i].clone()).chain(cells));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(comfy_table::CellAlignment::Right);
@@ -638,23 +426,29 @@ fn list_text(names: &[String], comparison: &Comparison) -> String {
 }
 
 /// The square matrix with names, or in an array without.
-fn write_matrix(path: &Path, names: &[String], comparison: &Comparison) -> Result<(), Failure> {
-    let format = TableFormat::of(path)?;
+fn write_matrix(
+    file: TableFile<'_>,
+    names: &[String],
+    comparison: &Comparison,
+) -> Result<(), Failure> {
     let matrix = comparison.matrix().unwrap_or_default();
     let column = |(j, name): (usize, &String)| Series {
         name: name.clone(),
         cells: Cells::Numbers(matrix.iter().skip(j).step_by(comparison.count).copied().collect()),
     };
     let mut columns: Vec<Series<'_>> = names.iter().enumerate().map(column).collect();
-    if format != TableFormat::Npy {
+    if file.format != TableFormat::Npy {
         columns.insert(0, Series { name: "name".to_owned(), cells: Cells::Text(names) });
     }
-    output::write_table(path, format, &columns, true)
+    output::write_table(file, &columns, true)
 }
 
 /// A row a pair; ends of intervals that are not known are empty.
-fn write_intervals(path: &Path, names: &[String], comparison: &Comparison) -> Result<(), Failure> {
-    let format = TableFormat::of(path)?;
+fn write_intervals(
+    file: TableFile<'_>,
+    names: &[String],
+    comparison: &Comparison,
+) -> Result<(), Failure> {
     let text = |cell: &dyn Fn(&Pair) -> String| -> Vec<String> {
         comparison.pairs.iter().map(cell).collect()
     };
@@ -671,24 +465,12 @@ fn write_intervals(path: &Path, names: &[String], comparison: &Comparison) -> Re
         .iter()
         .map(|(name, cells)| Series { name: (*name).to_owned(), cells: Cells::Text(cells) })
         .collect();
-    output::write_table(path, format, &columns, true)
+    output::write_table(file, &columns, true)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_stems_and_unique() {
-        assert_eq!(names_of(&["a.csv", "data/b.csv.gz", "c"]), ["a", "b", "c"]);
-        assert_eq!(
-            names_of(&["x/a.csv", "y/a.csv", "-"]),
-            ["x/a.csv", "y/a.csv", "standard input"]
-        );
-        assert_eq!(names_of(&["a.csv", "a.csv", "a.csv"]), ["a.csv", "a.csv (2)", "a.csv (3)"]);
-        assert_eq!(names_of(&["d/a.npz:x", "d/a.npz:y"]), ["a:x", "a:y"]);
-        assert_eq!(names_of(&["a.1.csv", "a.2.csv", ".csv"]), ["a.1", "a.2", ".csv"]);
-    }
 
     #[test]
     fn numbers_are_brief() {

@@ -10,7 +10,9 @@ use crate::args::Demo;
 use crate::data;
 use crate::failure::Failure;
 use crate::memory;
-use crate::output::{self, count, is_exact, number, rough, seconds};
+use crate::numbers::{count, number, rough, seconds};
+use crate::output;
+use crate::result::is_exact;
 
 /// Regularisations of the demonstration; the paper's Figure 1 has these among others.
 const EPSILONS: [f64; 5] = [0.05, 0.1, 0.5, 1.0, 2.5];

@@ -5,29 +5,42 @@ use std::process::ExitCode;
 
 use orthant::{Cloud, Descent, Measure, Next, Options, Rest, Step};
 use orthant_draw::{MOST_ARROWS, MOST_POINTS, Panel, Picture, thinned};
-use orthant_io::{Cells, Others, Series, TableFormat};
+use orthant_io::{Cells, Others, Series};
 
 use crate::args::{Flow, Moving};
 use crate::failure::Failure;
-use crate::input::{self, Clouds};
-use crate::output::{self, Moves, Report, Seconds, count, number, rough};
-use crate::solve::{self, Answer, Channel, Row};
+use crate::input::Inputs;
+use crate::json::{Moves, Seconds};
+use crate::numbers::{count, number, rough};
+use crate::output::{self, Row};
+use crate::outputs::{TableFile, frame};
+use crate::result::Outcome;
+use crate::solve::{self, Channel, Run, Task};
 use crate::table::{Table, coordinate_names};
 use crate::view::View;
 
 pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
-    let solve = &arguments.solve;
-    let given = [(solve.certify, "--certify"), (solve.polish, "--polish")];
-    solve::refuse("flow", &given)?;
+    let problem = &arguments.problem;
+    let settings = solve::settings(problem, None)?;
     let files = Files::check(arguments)?;
+    if problem.common.reading.pca.is_some() && (files.output.is_some() || files.path.is_some()) {
+        return Err(Failure::input(
+            "--pca loses the coordinates of the file, so that moved points cannot be written; leave --pca out, or --output \
+             and --path",
+        ));
+    }
     let read = || {
-        Clouds::read_with(solve, |cloud, options| {
-            if cloud == Cloud::X && files.output.is_some() {
-                options.others = Others::All;
+        Inputs::two(&problem.clouds, &settings, |side, source| {
+            if side == Cloud::X && files.output.is_some() {
+                source.others(Others::All)
+            } else {
+                source
             }
         })
     };
-    solve::command_with(solve, read, Channel::Output, |options, bar, clouds, measures| {
+    let trace = files.trace;
+    let run = Run { command: "flow", settings: &settings, trace, channel: Channel::Output };
+    run.run(read, |Task { options, bar, inputs, measures }| {
         let [mu, nu] = measures;
         let line = bar.steps(arguments.moving.steps);
         let mut film = Film::new(arguments);
@@ -55,15 +68,12 @@ pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
                 _ => false,
             },
         };
-        files.write(&film, clouds, measures, [&solve.x, &solve.y], &flow.points)?;
+        files.write(&film, inputs, measures, &flow.points)?;
         let row = row(&moves, Some(flow.divergence.value));
-        let mut report = Report::of_divergence(&flow.divergence, solve::sizes(measures));
-        report.seconds = Seconds::of(flow.times);
-        report.flow = Some(moves);
-        let divergence = flow.divergence;
-        let selves = Some([divergence.self_x, divergence.self_y]);
-        let masses = [mu.mass(), nu.mass()];
-        Ok((Answer { report, cross: divergence.cross, selves, masses }, Some(row)))
+        let mut outcome = Outcome::of_divergence(&settings, measures, &flow.divergence);
+        outcome.whole.seconds = Seconds::of(flow.times);
+        outcome.flow = Some(moves);
+        Ok((outcome, vec![row]))
     })
 }
 
@@ -88,7 +98,9 @@ pub(crate) fn distance(mu: &Measure<'_>, points: &[f64]) -> f64 {
 /// How points moved, for people: of a flow with the divergence at the end.
 pub(crate) fn row(moves: &Moves, divergence: Option<f64>) -> Row {
     let smaller = match divergence {
-        Some(value) if value > 0.0 => format!(", {} times as large", number(moves.first / value)),
+        Some(value) if value > 0.0 => {
+            format!(", which was {} times as large", number(moves.first / value))
+        }
         _ => String::new(),
     };
     let ended = match moves.stop {
@@ -154,36 +166,24 @@ impl Film {
 
 /// Where everything goes.
 struct Files<'a> {
-    output: Option<(&'a Path, TableFormat)>,
-    path: Option<(&'a Path, TableFormat)>,
+    output: Option<TableFile<'a>>,
+    path: Option<TableFile<'a>>,
     picture: Option<&'a Path>,
     frames: Option<&'a Path>,
+    trace: Option<&'a Path>,
 }
 
 impl<'a> Files<'a> {
     /// Checks before any work that all can be written.
     fn check(arguments: &'a Flow) -> Result<Self, Failure> {
-        let Flow { solve, path, picture, frames, .. } = arguments;
-        output::check_different(&[
-            ("--output", solve.output.as_deref()),
-            ("--trace", solve.trace.as_deref()),
-            ("--path", path.as_deref()),
-            ("--picture", picture.as_deref()),
-        ])?;
-        let table = |path: &'a Option<PathBuf>, option| -> Result<_, Failure> {
-            let Some(path) = path.as_deref() else { return Ok(None) };
-            Ok(Some((path, output::check_table(path, option)?)))
-        };
-        for (picture, option) in [(picture, "--picture"), (frames, "--frames")] {
-            if let Some(path) = picture {
-                output::check_picture(path, option)?;
-            }
-        }
+        let Flow { problem, output, path, picture, frames, .. } = arguments;
+        let mut outputs = solve::outputs(problem)?;
         Ok(Files {
-            output: table(&solve.output, "--output")?,
-            path: table(path, "--path")?,
-            picture: picture.as_deref(),
-            frames: frames.as_deref(),
+            output: outputs.table("--output", output.as_ref())?,
+            path: outputs.table("--path", path.as_ref())?,
+            picture: outputs.picture("--picture", picture.as_ref())?,
+            frames: outputs.frames("--frames", frames.as_ref())?,
+            trace: outputs.lines("--trace", problem.tracing.trace.as_ref())?,
         })
     }
 
@@ -191,16 +191,16 @@ impl<'a> Files<'a> {
     fn write(
         &self,
         film: &Film,
-        clouds: &Clouds,
+        inputs: &Inputs,
         measures: &[Measure<'_>; 2],
-        names: [&str; 2],
         points: &[f64],
     ) -> Result<(), Failure> {
-        let cloud = clouds.get(Cloud::X);
+        let cloud = inputs.get(Cloud::X);
         let mut pictures = Vec::new();
         if self.frames.is_some() || self.picture.is_some() {
-            let view = View::new(&[&measures[0], &measures[1]], cloud.columns.as_deref())?;
-            let drawing = Drawing { film, measures, names: names.map(input::short_name), view };
+            let view = View::of(inputs, &[&measures[0], &measures[1]])?;
+            let names = [&inputs.clouds[0].short[..], &inputs.clouds[1].short];
+            let drawing = Drawing { film, measures, names, view };
             if let Some(path) = self.frames {
                 pictures = drawing.frames(path)?;
             }
@@ -208,12 +208,12 @@ impl<'a> Files<'a> {
                 pictures.push((path.to_owned(), drawing.picture()?));
             }
         }
-        if let Some((path, format)) = self.output {
-            Table::new(cloud, points, format).write(Some(path), format)?;
+        if let Some(file) = self.output {
+            let points = inputs.preparation.undo(points);
+            Table::new(cloud, &points, file.format).write(Some(file))?;
         }
-        if let Some((path, format)) = self.path {
-            let names = coordinate_names(cloud);
-            write_path(path, format, film, names, measures[0].dim())?;
+        if let Some(file) = self.path {
+            write_path(file, film, inputs)?;
         }
         for (path, picture) in &pictures {
             output::write_picture(path, picture)?;
@@ -223,26 +223,26 @@ impl<'a> Files<'a> {
 }
 
 /// A row for each point of each snapshot.
-fn write_path(
-    path: &Path,
-    format: TableFormat,
-    film: &Film,
-    names: Vec<String>,
-    dim: usize,
-) -> Result<(), Failure> {
-    let rows =
-        || film.shots.iter().flat_map(|shot| shot.points.chunks_exact(dim).map(move |p| (shot, p)));
-    let step = Cells::Indices(rows().map(|(shot, _)| shot.step as u64).collect());
-    let numbers = film.shots.iter().flat_map(|shot| 0..shot.points.len() / dim);
+fn write_path(file: TableFile<'_>, film: &Film, inputs: &Inputs) -> Result<(), Failure> {
+    let cloud = inputs.get(Cloud::X);
+    let dim = cloud.dim;
+    let shots: Vec<(usize, Vec<f64>)> = (film.shots.iter())
+        .map(|shot| (shot.step, inputs.preparation.undo(&shot.points)))
+        .collect();
+    let rows = || {
+        shots.iter().flat_map(|(step, points)| points.chunks_exact(dim).map(move |p| (*step, p)))
+    };
+    let step = Cells::Indices(rows().map(|(step, _)| step as u64).collect());
+    let numbers = shots.iter().flat_map(|_| (0..cloud.len()).map(|i| cloud.row(i)));
     let mut columns = vec![
         Series { name: "step".to_owned(), cells: step },
-        output::indices("i", numbers, format),
+        output::row_column("row", numbers, file.format),
     ];
-    for (c, name) in names.into_iter().enumerate() {
+    for (c, name) in coordinate_names(cloud).into_iter().enumerate() {
         let cells = Cells::Numbers(rows().map(|(_, point)| point[c]).collect());
         columns.push(Series { name, cells });
     }
-    output::write_table(path, format, &columns, true)
+    output::write_table(file, &columns, true)
 }
 
 struct Drawing<'a> {
@@ -317,17 +317,8 @@ impl Drawing<'_> {
             let mut panel = self.panel().title(title).showing(&all);
             panel.cloud(self.names[1], &target, 1)?;
             panel.cloud(self.names[0], places, 0)?;
-            frames.push((numbered(path, k), panel.into()));
+            frames.push((frame(path, k), panel.into()));
         }
         Ok(frames)
     }
-}
-
-/// `frame.png` as `frame-007.png`.
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    let part = |part: Option<&std::ffi::OsStr>| {
-        part.map_or_else(String::new, |part| part.to_string_lossy().into_owned())
-    };
-    let (stem, extension) = (part(path.file_stem()), part(path.extension()));
-    path.with_file_name(format!("{stem}-{number:03}.{extension}"))
 }

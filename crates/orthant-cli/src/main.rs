@@ -1,6 +1,7 @@
 //! The `orthant` command: optimal transport on files.
 
 mod accuracy;
+mod alloc;
 mod args;
 mod barycenter;
 mod bench;
@@ -8,27 +9,34 @@ mod compare;
 mod data;
 mod demo;
 mod failure;
+mod figures;
 mod flow;
 mod input;
+mod json;
 mod map;
 mod memory;
+mod numbers;
 mod output;
+mod outputs;
 mod progress;
 mod report;
+mod result;
+mod settings;
 mod solve;
 mod table;
+mod threads;
 mod two_sample;
 mod view;
+mod watch;
 
 use std::process::ExitCode;
-
-use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
+    watch::signals();
     match run(cli) {
         Ok(code) => code,
         Err(failure) => {
@@ -55,12 +63,12 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "orthant", &mut script);
+            clap_complete::generate(shell, &mut Cli::described(), "orthant", &mut script);
             output::to_stdout(|out| out.write_all(&script))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { page } => {
-            let mut command = Cli::command();
+            let mut command = Cli::described();
             // Sets the names under which subcommands are called.
             command.build();
             let page = match &page {

@@ -1,18 +1,131 @@
-//! A progress line on a terminal, and a trace of the iterations.
+//! Progress on standard error: a line that changes on a terminal, a line now and then elsewhere; and a trace of the
+//! iterations.
 
+use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use orthant::{Next, Observer, Progress, Term};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use orthant::{Next, Observer, Phase, Progress, Term};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::rough;
+use crate::numbers::rough;
+use crate::settings::Settings;
 
-/// Shows iterations and the marginal error on standard error, if that is a terminal.
+/// Steps of the bar: it shows the way that the error has gone to the tolerance, in decimals.
+const STEPS: u64 = 1000;
+/// Where standard error is no terminal: the time until the first line, and how much longer each takes than the last.
+const FIRST: Duration = Duration::from_secs(10);
+const LONGER: f64 = 1.5;
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// A line on a terminal, or lines now and then.
+#[derive(Clone)]
+struct Line {
+    bar: ProgressBar,
+    plain: Option<Arc<Mutex<Plain>>>,
+}
+
+/// When the next line is due.
+struct Plain {
+    begun: Instant,
+    due: Instant,
+    wait: Duration,
+}
+
+impl Line {
+    fn new(settings: &Settings<'_>, steps: u64, template: &str) -> Self {
+        let quiet = settings.common.basic.quiet;
+        let terminal = std::io::stderr().is_terminal();
+        let target = if quiet || !terminal {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        let bar = ProgressBar::with_draw_target(Some(steps), target);
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        let begun = Instant::now();
+        let plain = Plain { begun, due: begun + FIRST, wait: FIRST };
+        let plain = (!quiet && !terminal).then(|| Arc::new(Mutex::new(plain)));
+        Line { bar, plain }
+    }
+
+    /// Whether it is time to say something.
+    fn is_due(&self) -> bool {
+        match &self.plain {
+            None => !self.bar.is_hidden(),
+            Some(plain) => plain.lock().is_ok_and(|plain| Instant::now() >= plain.due),
+        }
+    }
+
+    /// How far it is, `part` of all, and in words.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a part of the steps"
+    )]
+    fn show(&self, part: f64, words: &str) {
+        let part = part.clamp(0.0, 1.0);
+        let length = self.bar.length().unwrap_or(STEPS);
+        self.bar.set_position((part * length as f64) as u64);
+        self.bar.set_message(words.to_owned());
+        if let Some(plain) = &self.plain
+            && let Ok(mut plain) = plain.lock()
+            && Instant::now() >= plain.due
+        {
+            let elapsed = plain.begun.elapsed();
+            let left = if part > 0.02 {
+                let left = elapsed.mul_f64((1.0 - part) / part);
+                format!(", about {} left", HumanDuration(left))
+            } else {
+                String::new()
+            };
+            #[expect(clippy::print_stderr, reason = "progress where there is no terminal")]
+            {
+                eprintln!("orthant: {words} ({} so far{left})", HumanDuration(elapsed));
+            }
+            plain.wait = plain.wait.mul_f64(LONGER).min(LONGEST);
+            plain.due = Instant::now() + plain.wait;
+        }
+    }
+}
+
+/// Progress of a work of so many equal parts.
+pub(crate) struct Counter {
+    line: Line,
+    total: u64,
+    what: &'static str,
+}
+
+impl Counter {
+    pub(crate) fn new(settings: &Settings<'_>, total: u64, what: &'static str) -> Self {
+        let template = "{msg} [{bar:30}] {elapsed}, {eta} left";
+        Counter { line: Line::new(settings, total, template), total, what }
+    }
+
+    pub(crate) fn set(&self, done: u64) {
+        self.tell(done, "");
+    }
+
+    /// With a word about the last one.
+    pub(crate) fn tell(&self, done: u64, last: &str) {
+        let words = format!("{done} of {} {}{last}", self.total, self.what);
+        self.line.show(done as f64 / self.total.max(1) as f64, &words);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.line.bar.finish_and_clear();
+    }
+}
+
+/// Progress of iterations.
 pub(crate) struct Bar {
-    line: ProgressBar,
+    line: Line,
     /// Whether it shows steps, and not iterations.
     stepwise: bool,
     tolerance: f64,
@@ -23,22 +136,21 @@ pub(crate) struct Bar {
 }
 
 /// The same line, for a work of several steps.
-pub(crate) struct StepBar(ProgressBar);
+pub(crate) struct StepBar {
+    line: Line,
+    steps: usize,
+}
 
 impl StepBar {
     pub(crate) fn show(&self, step: &orthant::Step<'_>, what: &str) {
-        self.0.set_position(step.number as u64);
-        self.0.set_message(format!("step {}: {what} {}", step.number, rough(step.value, 2)));
+        let words = format!(
+            "step {} of {} at most: {what} {}",
+            step.number,
+            self.steps,
+            rough(step.value, 2)
+        );
+        self.line.show(step.number as f64 / self.steps.max(1) as f64, &words);
     }
-}
-
-/// A line on standard error, if that is a terminal.
-pub(crate) fn line(steps: u64, template: &str) -> ProgressBar {
-    let line = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
-    let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    line.set_style(style.progress_chars("=> "));
-    line
 }
 
 /// A line of a trace.
@@ -54,15 +166,12 @@ struct Step {
     marginal_error: f64,
 }
 
-/// Steps of the bar: it shows the way that the error has gone to the tolerance, in decimals.
-const STEPS: u64 = 1000;
-
 impl Bar {
-    pub(crate) fn new(tolerance: f64, trace: bool) -> Self {
+    pub(crate) fn new(settings: &Settings<'_>, trace: bool) -> Self {
         Bar {
-            line: line(STEPS, "{msg:<44} [{bar:30}] {elapsed}"),
+            line: Line::new(settings, STEPS, "{msg:<44} [{bar:30}] {elapsed}"),
             stepwise: false,
-            tolerance,
+            tolerance: settings.tolerance,
             first: None,
             drawn: Instant::now(),
             trace: trace.then(Vec::new),
@@ -77,9 +186,10 @@ impl Bar {
     /// Shows how many of some steps are done, from now on.
     pub(crate) fn steps(&mut self, steps: usize) -> StepBar {
         self.stepwise = true;
-        self.line.set_length(steps as u64);
-        self.line.enable_steady_tick(Duration::from_millis(200));
-        StepBar(self.line.clone())
+        if !self.line.bar.is_hidden() {
+            self.line.bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        StepBar { line: self.line.clone(), steps }
     }
 
     /// The marginal errors of the iterations that were kept.
@@ -88,7 +198,7 @@ impl Bar {
     }
 
     pub(crate) fn finish(&self) {
-        self.line.finish_and_clear();
+        self.line.bar.finish_and_clear();
     }
 
     /// Writes the trace as JSON Lines.
@@ -100,16 +210,11 @@ impl Bar {
             }
             Ok(())
         });
-        written.map_err(|error| Failure::Other(error.into()))
+        written.map_err(Failure::other)
     }
 }
 
 impl Observer for Bar {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and 1000"
-    )]
     fn observe(&mut self, progress: &mut Progress<'_>) -> Next {
         if progress.iteration == 1 {
             self.first = None;
@@ -131,7 +236,7 @@ impl Observer for Bar {
         let error = progress.marginal_error.max(f64::MIN_POSITIVE);
         let first = *self.first.get_or_insert(error);
         let due = !self.stepwise && self.drawn.elapsed() > Duration::from_millis(100);
-        if due && !self.line.is_hidden() {
+        if due && self.line.is_due() {
             self.drawn = Instant::now();
             let term = match progress.term {
                 Term::Cross => "W(x, y)",
@@ -139,11 +244,15 @@ impl Observer for Bar {
                 Term::SelfY => "W(y, y)",
             };
             let way = (first / error).ln() / (first / self.tolerance).ln();
-            self.line.set_position((way.clamp(0.0, 1.0) * STEPS as f64) as u64);
-            self.line.set_message(format!(
-                "{term}: iteration {}, error {error:.1e}",
-                progress.iteration
-            ));
+            let words = format!("{term}: iteration {}, error {error:.1e}", progress.iteration);
+            self.line.show(way, &words);
+        }
+        Next::Continue
+    }
+
+    fn phase(&mut self, phase: Phase) -> Next {
+        if !self.stepwise && phase != Phase::Iterations && self.line.is_due() {
+            self.line.show(0.0, phase.as_str());
         }
         Next::Continue
     }

@@ -3,46 +3,58 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use orthant::{Cloud, Measure, Plan, Solver};
+use orthant::{Measure, Plan, Solver};
 use orthant_draw::{MOST_ARROWS, MOST_POINTS, Panel, Picture, thinned};
 
 use crate::args;
 use crate::failure::Failure;
-use crate::input::{self, Clouds};
-use crate::output::{self, Report, number, rough};
+use crate::figures;
+use crate::input::Inputs;
+use crate::numbers::{as_known_as, count, number, rough, with_interval};
 use crate::progress::Bar;
-use crate::solve::{self, Answer, Channel};
+use crate::result::Outcome;
+use crate::settings::Settings;
+use crate::solve::{self, Channel, Run, Task};
 use crate::view::View;
 
 pub(crate) fn run(arguments: &args::Report) -> Result<ExitCode, Failure> {
-    let solve = &arguments.solve;
-    let Some(path) = &solve.output else {
+    let args::Report { problem, refining, output } = arguments;
+    let settings = solve::settings(problem, Some(refining))?;
+    let mut outputs = solve::outputs(problem)?;
+    let Some(path) = outputs.page("--output", output.as_ref())? else {
         return Err(Failure::input("a report is a file: add --output report.html"));
     };
-    output::check_writable(path, "--output")?;
-    let read = || Clouds::read(solve);
-    solve::command_with(solve, read, Channel::Output, |options, bar, clouds, measures| {
+    let trace = outputs.lines("--trace", problem.tracing.trace.as_ref())?;
+    solve::check_positive_plan(&settings, true, "a report")?;
+    let run = Run { command: "report", settings: &settings, trace, channel: Channel::Output };
+    let read = || Inputs::two(&problem.clouds, &settings, |_, source| source);
+    run.run(read, |Task { options, bar, inputs, measures }| {
         let [mu, nu] = measures;
         bar.keep_steps();
-        let plan = Solver::new(options).observer(bar).plan(mu, nu)?;
-        let names = [&solve.x, &solve.y].map(|file| input::name(file));
-        let short = [&solve.x, &solve.y].map(|file| input::short_name(file));
-        let pictures = Pictures { plan: &plan, measures, names: short, clouds };
-        let drawn = [pictures.map()?, pictures.potentials()?, convergence(bar, solve.tol)?];
+        let plan = Solver::new(options).observer(&mut *bar).plan(mu, nu)?;
+        let pictures = Pictures { plan: &plan, measures, inputs };
+        let drawn =
+            [pictures.map()?, pictures.potentials()?, convergence(bar, settings.tolerance)?];
         let solution = plan.into_solution();
         // The cross term is there already.
         let divergence = Solver::new(options).warm_start(&solution).divergence(mu, nu)?;
-        let sizes = solve::sizes(measures);
-        let apart = Report::of_divergence(&divergence, sizes);
-        let report = Report::of_solution(&solution, sizes);
-        let page = Page { names, report: &report, divergence: &apart, drawn };
+        let apart = Outcome::of_divergence(&settings, measures, &divergence);
+        let outcome = Outcome::of_solution(&settings, measures, &solution);
+        let page = Page {
+            names: inputs.names(),
+            columns: inputs.text(),
+            settings: &settings,
+            epsilon: options.epsilon(),
+            outcome: &outcome,
+            divergence: &apart,
+            drawn,
+        };
         let page = page.html();
         orthant_io::write_atomic(path, |out| out.write_all(page.as_bytes()))
-            .map_err(|error| Failure::Other(error.into()))?;
+            .map_err(Failure::other)?;
         let row =
             ["report".to_owned(), path.display().to_string(), "open it in a browser".to_owned()];
-        let masses = [mu.mass(), nu.mass()];
-        Ok((Answer { report, cross: solution, selves: None, masses }, Some(row)))
+        Ok((outcome, vec![row]))
     })
 }
 
@@ -55,43 +67,20 @@ struct Drawn {
 struct Pictures<'a> {
     plan: &'a Plan<'a>,
     measures: &'a [Measure<'a>; 2],
-    names: [&'a str; 2],
-    clouds: &'a Clouds,
+    inputs: &'a Inputs,
 }
 
 impl Pictures<'_> {
-    fn view(&self) -> Result<View, Failure> {
-        let [mu, nu] = self.measures;
-        View::new(&[mu, nu], self.clouds.get(Cloud::X).columns.as_deref())
-    }
-
-    fn panel(view: &View, title: &str) -> Panel {
-        let [x, y] = &view.axes;
-        let panel = Panel::new().title(title).axes(x, y).size(760.0, 560.0);
-        if view.is_plane() { panel.equal() } else { panel }
-    }
-
     /// Both clouds, and where points of the first go.
     fn map(&self) -> Result<Drawn, Failure> {
-        let (view, [mu, nu]) = (self.view()?, self.measures);
-        let mut panel = Self::panel(&view, "What moves where");
-        for (k, (name, cloud)) in self.names.into_iter().zip([mu, nu]).enumerate() {
-            let chosen = thinned(cloud.points().len(), MOST_POINTS);
-            panel.cloud(name, &view.places(cloud.points(), &chosen, k), k)?;
-        }
-        let moved = self.plan.barycentric(Cloud::X)?;
-        let chosen = thinned(mu.points().len(), MOST_ARROWS);
-        let dim = mu.dim();
-        let from = view.places(mu.points(), &chosen, 0);
-        let to = view.map(chosen.len(), 1, |row, c| moved[chosen[row] * dim + c]);
-        panel.arrows("to the mean of its partners", &from, &to)?;
+        let [mu, nu] = self.measures;
         let shown = |cloud: &Measure<'_>| {
             let n = cloud.points().len();
             let shown = n.min(MOST_POINTS);
             if shown < n {
-                format!("{} of {}", output::count(shown), output::count(n))
+                format!("{} of {}", count(shown), count(n))
             } else {
-                format!("all {}", output::count(n))
+                format!("all {}", count(n))
             }
         };
         let caption = format!(
@@ -99,20 +88,22 @@ impl Pictures<'_> {
              the second (the barycentric projection of the plan).",
             shown(mu),
             shown(nu),
-            output::count(from.len())
+            count(thinned(mu.points().len(), MOST_ARROWS).len())
         );
-        Ok(Drawn { picture: panel.into(), caption })
+        let picture = figures::map(self.plan, self.inputs, self.measures)?;
+        Ok(Drawn { picture, caption })
     }
 
     fn potentials(&self) -> Result<Drawn, Failure> {
-        let view = self.view()?;
+        let view = View::of(self.inputs, &[&self.measures[0], &self.measures[1]])?;
         let solution = self.plan.solution();
-        let mut panel = Self::panel(&view, "Potentials");
+        let mut panel = view.panel("Potentials");
         let potentials = [solution.potential_kl_x(), solution.potential_kl_y()];
         for (k, (cloud, potential)) in self.measures.iter().zip(&potentials).enumerate() {
             let chosen = thinned(cloud.points().len(), MOST_POINTS);
             let values: Vec<f64> = chosen.iter().map(|&i| potential[i]).collect();
-            panel.coloured(self.names[k], &view.places(cloud.points(), &chosen, k), &values)?;
+            let places = view.places(cloud.points(), &chosen, k);
+            panel.coloured(&self.inputs.clouds[k].short, &places, &values)?;
         }
         let caption = "Bright points are expensive to bring or to fetch: the potentials are the prices of mass at the points, up to a \
                        constant that the two clouds share."
@@ -156,8 +147,12 @@ fn convergence(bar: &Bar, tolerance: f64) -> Result<Drawn, Failure> {
 
 struct Page<'a> {
     names: [&'a str; 2],
-    report: &'a Report,
-    divergence: &'a Report,
+    /// Which columns are coordinates, and what was done to the rows.
+    columns: String,
+    settings: &'a Settings<'a>,
+    epsilon: f64,
+    outcome: &'a Outcome,
+    divergence: &'a Outcome,
     drawn: [Drawn; 3],
 }
 
@@ -181,14 +176,14 @@ impl Page<'_> {
             "<title>{x} and {y}: optimal transport</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         );
         let _ = writeln!(page, "<h1>{x} and {y}</h1>");
-        let (report, divergence) = (self.report, self.divergence);
+        let (whole, divergence) = (&self.outcome.whole, &self.divergence.whole);
         let _ = writeln!(
             page,
             "<p>Sinkhorn divergence <span class=\"value\">{}</span>{}</p>",
-            with_interval(divergence, divergence.value),
+            with_interval(divergence.value, divergence.interval),
             if divergence.value == 0.0 { ": the clouds are equal" } else { "" }
         );
-        if !(report.converged && divergence.converged) {
+        if !(whole.converged && divergence.converged) {
             page.push_str("<p class=\"bad\">Not converged: these are values at a limit of time or iterations.</p>\n");
         }
         page.push_str("<table>\n");
@@ -221,10 +216,10 @@ impl Page<'_> {
     }
 
     fn rows(&self) -> Vec<[String; 3]> {
-        let r = self.report;
+        let (outcome, r) = (self.outcome, &self.outcome.whole);
         let row = |name: &str, value: String, note: &str| [name.to_owned(), value, note.to_owned()];
-        let interval = |r: &Report, name: &str| {
-            let Some(i) = r.interval else {
+        let interval = |term: &crate::result::Term, name: &str| {
+            let Some(i) = term.interval_kl else {
                 let note = "not known of this method; --certify finds it";
                 return row(name, "no error bar".to_owned(), note);
             };
@@ -233,31 +228,31 @@ impl Page<'_> {
                 "bound" => "the exact value is in there: a proven bound",
                 _ => "the exact value is in there: samples of the plan, three standard errors",
             };
-            let (low, high) = (r.certified() - i.low, i.high - r.certified());
+            let (low, high) = (term.value_kl - i.low, i.high - term.value_kl);
             row(name, format!("-{} to +{}", rough(low, 1), rough(high, 1)), note)
         };
         let mut rows = vec![
-            interval(self.divergence, "error of the divergence"),
+            interval(&self.divergence.whole, "error of the divergence"),
             row(
                 "points",
-                format!("{} and {}", output::count(r.n), output::count(r.m)),
-                &format!("{} coordinates", r.dim),
+                format!("{} and {}", count(outcome.n), count(outcome.m)),
+                &format!("{} dimensions; {}", outcome.dim, self.columns.replace('\n', "; ")),
             ),
-            row("epsilon", number(r.epsilon), "of the entropic regularisation"),
-            row("value", with_interval(r, r.value), "W, as the paper has it"),
-            row("value_kl", with_interval(r, r.value_kl), "POT \"KL\", OTT"),
+            row("epsilon", number(self.epsilon), "of the entropic regularisation"),
+            row("value", with_interval(r.value, r.interval), "W, as the paper has it"),
+            row("value_kl", with_interval(r.value_kl, r.interval_kl), "POT \"KL\", OTT"),
             interval(r, "their error"),
         ];
         if let Some(cost) = r.transport_cost {
-            rows.push(row("transport cost", number(cost), "<P, C>"));
+            rows.push(row("transport cost", as_known_as(cost, r.interval_kl), "<P, C>"));
         }
-        if r.is_unbalanced() {
+        if self.settings.rho().iter().any(Option::is_some) {
             rows.push(row("mass", number(r.mass), "of the plan"));
         }
         rows.push(row(
             "method",
-            format!("{}, rank {}", r.method, output::count(r.rank)),
-            r.reason.as_deref().unwrap_or(""),
+            format!("{}, rank {}", r.method.name, count(r.method.rank)),
+            r.method.reason.as_deref().unwrap_or(""),
         ));
         let errors = format!(
             "marginal errors {} and {}",
@@ -268,17 +263,9 @@ impl Page<'_> {
         rows.push(row(
             "converged",
             converged.to_owned(),
-            &format!("{} iterations, {errors}", output::count(r.iterations)),
+            &format!("{} iterations, {errors}", count(r.iterations)),
         ));
         rows
-    }
-}
-
-/// A value, with its interval if that is about it.
-fn with_interval(report: &Report, value: f64) -> String {
-    match report.interval {
-        Some(interval) if value == report.certified() => interval.around(value),
-        _ => number(value),
     }
 }
 

@@ -1,12 +1,13 @@
 //! A cloud as a table again, its points elsewhere.
 
 use std::io::Write;
-use std::path::Path;
 
 use orthant_io::{Cells, Other, Series, TableFormat};
 
 use crate::failure::Failure;
+use crate::input::Cloud;
 use crate::output;
+use crate::outputs::TableFile;
 
 /// The name of a column.
 pub(crate) fn title(column: &Other) -> String {
@@ -14,7 +15,7 @@ pub(crate) fn title(column: &Other) -> String {
 }
 
 /// The names of the coordinates.
-pub(crate) fn coordinate_names(cloud: &orthant_io::Cloud) -> Vec<String> {
+pub(crate) fn coordinate_names(cloud: &Cloud) -> Vec<String> {
     let name = |(c, &position): (usize, &usize)| match &cloud.columns {
         Some(names) if !names[c].is_empty() => names[c].clone(),
         _ => unnamed(position),
@@ -42,7 +43,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(cloud: &'a orthant_io::Cloud, moved: &[f64], format: TableFormat) -> Self {
+    pub(crate) fn new(cloud: &'a Cloud, moved: &[f64], format: TableFormat) -> Self {
         let dim = cloud.dim;
         let mut columns: Vec<(usize, Series<'a>)> = coordinate_names(cloud)
             .into_iter()
@@ -60,8 +61,17 @@ impl<'a> Table<'a> {
             }));
             columns.sort_by_key(|(position, _)| *position);
         }
-        let file = columns.into_iter().map(|(_, series)| series).collect();
-        Table { file, added: Vec::new(), named: cloud.columns.is_some() }
+        let mut file: Vec<Series<'a>> = columns.into_iter().map(|(_, series)| series).collect();
+        let whole = cloud.is_whole() || format == TableFormat::Npy;
+        if !whole {
+            let mut name = "row".to_owned();
+            while file.iter().any(|series| series.name == name) {
+                name = format!("file_{name}");
+            }
+            let rows = (0..cloud.len()).map(|i| cloud.row(i));
+            file.insert(0, output::row_column(&name, rows, format));
+        }
+        Table { file, added: Vec::new(), named: cloud.columns.is_some() || !whole }
     }
 
     /// Adds a column, under another name if there is one of this name; returns the name.
@@ -79,7 +89,7 @@ impl<'a> Table<'a> {
     }
 
     /// To a file, or to standard output.
-    pub(crate) fn write(self, path: Option<&Path>, format: TableFormat) -> Result<(), Failure> {
+    pub(crate) fn write(self, file: Option<TableFile<'_>>) -> Result<(), Failure> {
         let header = self.named || !self.added.is_empty();
         let mut columns = self.file;
         for (name, cells) in &self.added {
@@ -89,10 +99,10 @@ impl<'a> Table<'a> {
             };
             columns.push(Series { name: name.clone(), cells });
         }
-        match path {
-            Some(path) => output::write_table(path, format, &columns, header),
+        match file {
+            Some(file) => output::write_table(file, &columns, header),
             None => output::to_stdout(|out: &mut dyn Write| {
-                orthant_io::write_table_to(out, format, &columns, header)
+                orthant_io::write_table_to(out, TableFormat::Csv, &columns, header)
             }),
         }
     }

@@ -1,43 +1,47 @@
 //! `orthant test`.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use orthant::{Next, Stop, TwoSample, TwoSampleTest};
-use orthant_io::{Cells, Series, TableFormat};
+use orthant_draw::{Panel, Picture};
+use orthant_io::{Cells, Series};
 use serde::Serialize;
 
 use crate::args::Test;
 use crate::failure::{Failure, NOT_CONVERGED};
-use crate::input::{self, Clouds};
-use crate::output::{self, Seconds, count, number};
-use crate::progress;
-use crate::solve::{self, Epsilon};
+use crate::input::Inputs;
+use crate::json::{Envelope, MethodJson, Seconds};
+use crate::numbers::{count, number};
+use crate::output;
+use crate::outputs::Outputs;
+use crate::progress::Counter;
+use crate::result::time_row;
+use crate::settings::{Epsilon, Settings};
+use crate::solve::{self, head};
 
-/// Error of the terms of a divergence, as a part of their `value_kl`, where none is given: it costs no validity.
+/// Relative error of the divergence, where none is given: it costs no validity.
 const DEFAULT_ACCURACY: f64 = 1e-2;
 
 /// The JSON object.
 #[derive(Debug, Serialize)]
 struct Report {
+    n: usize,
+    m: usize,
+    dim: usize,
+    /// The divergence of the clouds.
+    value: f64,
     p_value: f64,
     resolution: f64,
-    statistic: f64,
     permutations: usize,
     exceeding: usize,
     /// Quantiles of the divergences of permutations.
     null: Null,
     unconverged: usize,
-    epsilon: f64,
-    n: usize,
-    m: usize,
-    dim: usize,
-    method: &'static str,
-    rank: usize,
-    reason: Option<String>,
-    seed: u64,
+    converged: bool,
     stop: &'static str,
+    method: MethodJson,
     seconds: Seconds,
 }
 
@@ -50,60 +54,51 @@ struct Null {
 }
 
 pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
-    let begun = Instant::now();
-    let solve = &arguments.solve;
-    let method = solve::method(solve)?;
-    solve::refuse(
-        "test",
-        &[
-            (solve.certify, "--certify"),
-            (solve.polish, "--polish"),
-            (solve.no_gauge, "--no-gauge"),
-            (solve.trace.is_some(), "--trace"),
-            (solve.unbalanced.is_given(), "--reach"),
-        ],
-    )?;
-    if let Some(path) = &solve.output {
-        output::check_table(path, "--output")?;
-    }
-    let clouds = Clouds::read(solve)?;
-    let [mu, nu] = clouds.measures(solve)?;
-    let read = begun.elapsed().as_secs_f64();
+    let Test { clouds, common, permutations, .. } = arguments;
+    let mut settings = Settings::new(common);
+    settings.accuracy = common.basic.accuracy.unwrap_or(DEFAULT_ACCURACY);
+    settings.method()?;
+    let files = [&clouds.x].into_iter().chain(&clouds.y);
+    let mut outputs = Outputs::beside(files.map(OsString::as_os_str))?;
+    let table = outputs.table("--output", arguments.output.as_ref())?;
+    let picture = outputs.picture("--picture", arguments.picture.as_ref())?;
+    let inputs = solve::reading(&settings, || Inputs::two(clouds, &settings, |_, source| source))?;
+    let measures = inputs.pair(&settings)?;
+    let [mu, nu] = &measures;
+    let read = settings.elapsed();
 
-    let epsilon = solve.threads.run(|| {
-        // The clouds must not be told apart here.
-        Epsilon::or_from(solve, "both", || Ok(TwoSampleTest::mean_squared_distance(&mu, &nu)?))
-    })?;
-    let mut rough = solve.clone();
-    rough.accuracy = solve.accuracy.or(Some(DEFAULT_ACCURACY));
-    let options = solve::options(&rough, method, epsilon.value)?;
-    let bar = progress::line(
-        arguments.permutations as u64,
-        "{pos} of {len} permutations [{bar:30}] {elapsed}",
-    );
+    let epsilon = Epsilon::choose(&settings, &measures)?;
+    let options = settings.options(&epsilon)?;
+    let counter = Counter::new(&settings, *permutations as u64, "permutations");
     let mut observer = |done: usize, _: usize| {
-        bar.set_position(done as u64);
+        counter.set(done as u64);
         Next::Continue
     };
-    let found = solve.threads.run(|| {
-        let test = TwoSampleTest::new(&options).permutations(arguments.permutations);
-        test.observer(&mut observer).run(&mu, &nu)
+    let found = solve::solving(&settings, || {
+        let test = TwoSampleTest::new(&options).permutations(*permutations);
+        test.observer(&mut observer).run(mu, nu)
     });
-    bar.finish_and_clear();
-    let found = found.map_err(|error| Failure::from(error).name_cloud([&solve.x, &solve.y]))?;
-    if let Some(path) = &solve.output {
+    counter.finish();
+    let found = found.map_err(|error| Failure::from(error).name_clouds(&inputs.clouds))?;
+    if let Some(file) = table {
         let values: Vec<f64> = std::iter::once(found.statistic).chain(found.null.clone()).collect();
         let numbers = Cells::Indices((0..values.len() as u64).collect());
         let columns = [
             Series { name: "permutation".to_owned(), cells: numbers },
             Series { name: "divergence".to_owned(), cells: Cells::Numbers(values) },
         ];
-        output::write_table(path, TableFormat::of(path)?, &columns, true)?;
+        output::write_table(file, &columns, true)?;
+    }
+    if let Some(path) = picture {
+        output::write_picture(path, &drawn(&found)?)?;
     }
     let report = Report {
+        n: mu.points().len(),
+        m: nu.points().len(),
+        dim: mu.dim(),
+        value: found.statistic,
         p_value: found.p_value,
         resolution: found.resolution,
-        statistic: found.statistic,
         permutations: found.permutations(),
         exceeding: found.exceeding,
         null: Null {
@@ -113,53 +108,56 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
             q99: found.quantile(0.99),
         },
         unconverged: found.unconverged,
-        epsilon: found.epsilon,
-        n: mu.points().len(),
-        m: nu.points().len(),
-        dim: mu.dim(),
-        method: found.method.as_str(),
-        rank: found.rank,
-        reason: found.reason.clone(),
-        seed: solve.seed,
+        converged: found.stop == Stop::Converged,
         stop: found.stop.as_str(),
-        seconds: Seconds { read, total: begun.elapsed().as_secs_f64(), ..Seconds::of(found.times) },
+        method: MethodJson {
+            name: found.method.as_str(),
+            anchors: None,
+            rank: found.rank,
+            reason: found.reason.clone(),
+        },
+        seconds: Seconds { read, total: settings.elapsed(), ..Seconds::of(found.times) },
     };
     output::to_stdout(|out| {
-        if solve.json {
-            serde_json::to_writer(&mut *out, &report)?;
+        if common.basic.json {
+            let settings = settings.json(&epsilon);
+            let json = Envelope::new("test", &inputs.files, &settings, &report);
+            serde_json::to_writer(&mut *out, &json)?;
             writeln!(out)
         } else {
-            writeln!(out, "{}", text(arguments, &clouds, &epsilon, &report, &found))
+            writeln!(out, "{}", text(arguments, &inputs, &epsilon, &report, &found))
         }
     })?;
     let done = found.stop == Stop::Converged;
     Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
 
+/// The divergences of the permutations, and that of the clouds.
+fn drawn(found: &TwoSample) -> Result<Picture, Failure> {
+    let mut values = found.null.clone();
+    values.sort_by(f64::total_cmp);
+    let count = values.len().max(1) as f64;
+    let steps: Vec<[f64; 2]> =
+        values.iter().enumerate().map(|(k, value)| [*value, (k + 1) as f64 / count]).collect();
+    let mut panel = Panel::new()
+        .title(format!("p = {}", number(found.p_value)))
+        .axes("divergence", "part of the permutations below");
+    if !steps.is_empty() {
+        panel.line("permutations", &steps, 0)?;
+    }
+    panel.dashed("the clouds", &[[found.statistic, 0.0], [found.statistic, 1.0]], 1)?;
+    Ok(panel.into())
+}
+
 /// The answer for people.
 fn text(
     arguments: &Test,
-    clouds: &Clouds,
+    inputs: &Inputs,
     epsilon: &Epsilon,
     report: &Report,
     found: &TwoSample,
 ) -> String {
-    let solve = &arguments.solve;
-    let mut head = format!(
-        "{} ({} points) and {} ({} points), {} coordinates\n",
-        input::name(&solve.x),
-        count(report.n),
-        input::name(&solve.y),
-        count(report.m),
-        report.dim
-    );
-    for (file, dropped) in [&solve.x, &solve.y].into_iter().zip(clouds.dropped()) {
-        if dropped > 0 {
-            let name = input::name(file);
-            let _ = writeln!(head, "{name}: {} rows with missing values dropped", count(dropped));
-        }
-    }
-    head += &epsilon.text();
+    let head = head(inputs, [report.n, report.m], report.dim) + &epsilon.text();
     let verdict = if report.p_value <= 0.05 {
         "one distribution is unlikely to give clouds this different"
     } else {
@@ -173,14 +171,14 @@ fn text(
     );
     let Null { median, q90, q95, q99 } = report.null;
     let quantiles = format!("90 %: {}, 95 %: {}, 99 %: {}", number(q90), number(q95), number(q99));
-    let method = format!("{}, rank {}", report.method, count(report.rank));
+    let method = format!("{}, rank {}", report.method.name, count(report.method.rank));
     let rows = vec![
         ["p-value".to_owned(), number(report.p_value), tested],
         [String::new(), String::new(), verdict.to_owned()],
-        ["divergence".to_owned(), number(report.statistic), "of the clouds".to_owned()],
+        ["divergence".to_owned(), number(report.value), "of the clouds".to_owned()],
         ["  permuted".to_owned(), number(median), format!("median; {quantiles}")],
-        ["method".to_owned(), method, report.reason.clone().unwrap_or_default()],
-        solve::time_row(report.seconds),
+        ["method".to_owned(), method, report.method.reason.clone().unwrap_or_default()],
+        time_row(report.seconds),
     ];
     let mut tail = String::new();
     if found.stop != Stop::Converged {
@@ -199,5 +197,5 @@ fn text(
             count(report.unconverged)
         );
     }
-    format!("{head}\n\n{}{tail}", solve::lines(rows))
+    format!("{head}\n\n{}{tail}", output::answer(rows))
 }

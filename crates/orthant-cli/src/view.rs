@@ -1,10 +1,10 @@
 //! Clouds of any dimension on paper.
 
-use faer::{Mat, Side};
 use orthant::{Measure, Points};
-use orthant_draw::thinned;
+use orthant_draw::{Panel, thinned};
 
 use crate::failure::Failure;
+use crate::input::{Axes, Inputs};
 
 /// Points that principal axes are taken from, at most.
 const SAMPLE: usize = 20_000;
@@ -20,14 +20,16 @@ enum Kind {
     /// Points on a line, the clouds one above the other.
     Line,
     Plane,
-    /// Principal axes, and what is subtracted before.
-    Axes {
-        mean: Vec<f64>,
-        axes: [Vec<f64>; 2],
-    },
+    Axes(Axes),
 }
 
 impl View {
+    /// Of the clouds of a command, under the names of their columns.
+    pub(crate) fn of(inputs: &Inputs, measures: &[&Measure<'_>]) -> Result<Self, Failure> {
+        let names = inputs.clouds[0].columns.as_deref().filter(|_| !inputs.preparation.loses());
+        View::new(measures, names)
+    }
+
     /// The plane itself, or the first two principal axes of all clouds together. `names` are those of the columns.
     pub(crate) fn new(clouds: &[&Measure<'_>], names: Option<&[String]>) -> Result<Self, Failure> {
         let dim = clouds.first().map_or(0, |cloud| cloud.dim());
@@ -44,6 +46,13 @@ impl View {
         })
     }
 
+    /// An empty picture with these axes.
+    pub(crate) fn panel(&self, title: &str) -> Panel {
+        let [x, y] = &self.axes;
+        let panel = Panel::new().title(title).axes(x, y).size(760.0, 560.0);
+        if self.is_plane() { panel.equal() } else { panel }
+    }
+
     /// The chosen points of a cloud, the `level`-th of them.
     pub(crate) fn places(
         &self,
@@ -51,8 +60,7 @@ impl View {
         chosen: &[usize],
         level: usize,
     ) -> Vec<[f64; 2]> {
-        let at = |i: usize, c: usize| points.coordinate(i, c);
-        self.map(chosen.len(), level, |row, c| at(chosen[row], c))
+        self.map(chosen.len(), level, |row, c| points.coordinate(chosen[row], c))
     }
 
     /// Points given by their coordinates.
@@ -66,13 +74,10 @@ impl View {
             .map(|i| match &self.kind {
                 Kind::Line => [at(i, 0), level as f64],
                 Kind::Plane => [at(i, 0), at(i, 1)],
-                Kind::Axes { mean, axes } => {
-                    let mut place = [0.0; 2];
-                    for (place, axis) in place.iter_mut().zip(axes) {
-                        let parts = mean.iter().zip(axis).enumerate();
-                        *place = parts.map(|(c, (mean, axis))| (at(i, c) - mean) * axis).sum();
-                    }
-                    place
+                Kind::Axes(axes) => {
+                    let point: Vec<f64> = (0..axes.mean.len()).map(|c| at(i, c)).collect();
+                    let mut along = axes.project(&point);
+                    [along.next().unwrap_or(0.0), along.next().unwrap_or(0.0)]
                 }
             })
             .collect()
@@ -85,63 +90,31 @@ impl View {
 }
 
 fn principal(clouds: &[&Measure<'_>], dim: usize) -> Result<View, Failure> {
-    let rows: Vec<(usize, usize)> = clouds
+    let points: Vec<f64> = clouds
         .iter()
-        .enumerate()
-        .flat_map(|(k, cloud)| {
-            thinned(cloud.points().len(), SAMPLE / clouds.len()).into_iter().map(move |i| (k, i))
+        .flat_map(|cloud| {
+            let (points, chosen) =
+                (cloud.points(), thinned(cloud.points().len(), SAMPLE / clouds.len()));
+            chosen.into_iter().flat_map(move |i| (0..dim).map(move |c| points.coordinate(i, c)))
         })
         .collect();
-    let at = |&(k, i): &(usize, usize), c: usize| clouds[k].points().coordinate(i, c);
-    let count = rows.len() as f64;
-    let mean: Vec<f64> =
-        (0..dim).map(|c| rows.iter().map(|row| at(row, c) / count).sum()).collect();
-    let centred = Mat::from_fn(rows.len(), dim, |i, c| (at(&rows[i], c) - mean[c]) / count.sqrt());
-    let covariance = centred.transpose() * &centred;
-    let eigen = covariance
-        .self_adjoint_eigen(Side::Lower)
-        .map_err(|_| Failure::input("the clouds have no principal axes to be drawn on"))?;
-    let total: f64 = (0..dim).map(|c| covariance[(c, c)]).sum();
-    // Eigenvalues rise.
-    let axis = |k: usize| -> Vec<f64> {
-        let column = (0..dim).map(|c| eigen.U()[(c, dim - 1 - k)]).collect::<Vec<_>>();
-        // The sign is that of the largest entry, so that pictures do not flip.
-        let largest = column.iter().fold(0.0_f64, |a, b| if b.abs() > a.abs() { *b } else { a });
-        column.iter().map(|x| x * largest.signum()).collect()
-    };
+    let axes = Axes::principal(points.chunks_exact(dim), dim, 2)
+        .ok_or_else(|| Failure::input("the clouds have no principal axes to be drawn on"))?;
     let name = |k: usize| {
-        let part = eigen.S().column_vector()[dim - 1 - k] / total;
-        let share = if total > 0.0 {
-            format!(" ({:.0} % of the variance)", 100.0 * part)
+        let share = axes.shares[k];
+        let share = if share > 0.0 {
+            format!(" ({:.0} % of the variance)", 100.0 * share)
         } else {
             String::new()
         };
         format!("principal axis {}{share}", k + 1)
     };
-    Ok(View { axes: [name(0), name(1)], kind: Kind::Axes { mean, axes: [axis(0), axis(1)] } })
+    Ok(View { axes: [name(0), name(1)], kind: Kind::Axes(axes) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn principal_axes_are_those_of_an_ellipsoid() {
-        // Long along (1, 1, 0), less along (0, 0, 1), nothing along (1, -1, 0).
-        let points: Vec<f64> = (0..200)
-            .flat_map(|i| {
-                let (s, t) = (f64::from(i) / 20.0, f64::from(i % 7));
-                [s + 1.0, s + 2.0, 0.3 * t]
-            })
-            .collect();
-        let cloud = Measure::uniform(Points::new(points, 3).unwrap());
-        let view = View::new(&[&cloud], None).unwrap();
-        let places = view.places(cloud.points(), &[0, 199], 0);
-        let length = places[1][0] - places[0][0];
-        assert!((length.abs() - (199.0 / 20.0) * 2.0_f64.sqrt()).abs() < 0.1, "{length}");
-        assert!(view.axes[0].starts_with("principal axis 1 (9"));
-        assert!(view.is_plane());
-    }
 
     #[test]
     fn lines_and_planes_are_drawn_as_they_are() {

@@ -2,133 +2,68 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A folder with two clouds, and the command to run in it.
-struct Bench {
-    folder: TempDir,
-}
+mod common;
+use common::{Bench, cloud, keys, text};
 
-impl Bench {
-    fn new() -> Self {
-        let bench = Bench { folder: tempfile::tempdir().unwrap() };
-        bench.write("x.csv", &cloud(60, 0.0, 1.0));
-        bench.write("y.csv", &cloud(45, 0.5, 0.6));
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-    }
-
-    fn orthant(&self, arguments: &str) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_orthant"));
-        command.args(arguments.split_whitespace()).current_dir(self.folder.path());
-        command
-    }
-
-    /// The JSON of a command that must succeed.
-    fn json(&self, arguments: &str) -> Value {
-        let output = self.orthant(&format!("{arguments} --json"));
-        assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
-        assert_eq!(text(&output.stderr), "");
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// The message of a command that must fail with this code: one line, and nothing printed.
-    fn fails(&self, arguments: &str, code: i32) -> String {
-        let output = self.orthant(arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments}: {}", text(&output.stderr));
-        assert_eq!(text(&output.stdout), "", "{arguments}");
-        let message = text(&output.stderr);
-        assert_eq!(message.lines().count(), 1, "{message}");
-        message.trim_end().to_owned()
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// Points of a low-discrepancy sequence, as CSV with a header.
-fn cloud(n: usize, shift: f64, scale: f64) -> String {
-    let mut out = String::from("a,b,w\n");
-    for i in 1..=n {
-        let x = shift + scale * (i as f64 * 0.754_877_666).fract();
-        let y = shift + scale * (i as f64 * 0.569_840_29).fract();
-        writeln!(out, "{x},{y},{}", 1 + i % 3).unwrap();
-    }
-    out
-}
-
-const KEYS: [&str; 26] = [
+/// What every result has first.
+const ENVELOPE: [&str; 5] = ["schema", "version", "command", "files", "settings"];
+/// What a transport problem has.
+const TERM: [&str; 19] = [
     "value",
     "value_kl",
+    "interval",
+    "interval_kl",
+    "corrected",
+    "error_bound",
     "transport_cost",
     "mass",
-    "epsilon",
-    "rho_x",
-    "rho_y",
-    "n",
-    "m",
-    "dim",
-    "method",
-    "rank",
-    "error_bound",
-    "interval",
-    "corrected",
-    "stages",
-    "polished",
-    "reason",
     "converged",
     "stop",
     "iterations",
+    "stages",
+    "polished",
     "marginal_error_x",
     "marginal_error_y",
     "marginal_gap_x",
     "marginal_gap_y",
+    "method",
     "seconds",
 ];
 
-fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
+/// The keys of a command about two clouds.
+fn problem_keys() -> Vec<&'static str> {
+    [&ENVELOPE[..], &["n", "m", "dim", "accurate"], &TERM].concat()
 }
 
 #[test]
 fn json_has_the_documented_keys() {
     let bench = Bench::new();
     let rot = bench.json("rot x.csv y.csv --columns a,b --eps 0.1");
-    assert_eq!(keys(&rot), KEYS);
+    assert_eq!(keys(&rot), problem_keys());
     assert_eq!(keys(&rot["seconds"]), ["read", "features", "solve", "total"]);
+    assert_eq!(keys(&rot["method"]), ["name", "anchors", "rank", "reason"]);
     assert_eq!((&rot["n"], &rot["m"], &rot["dim"]), (&60.into(), &45.into(), &2.into()));
-    assert_eq!(rot["method"], "online");
+    assert!(["online", "dense"].contains(&rot["method"]["name"].as_str().unwrap()));
     assert_eq!(rot["stop"], "converged");
     assert_eq!((&rot["error_bound"], &rot["corrected"]), (&0.0.into(), &Value::Null));
-    assert_eq!(keys(&rot["interval"]), ["low", "high", "kind"]);
-    assert_eq!(rot["interval"]["kind"], "exact");
-    assert!(rot["reason"].as_str().unwrap().contains("exact"), "{rot}");
+    for interval in ["interval", "interval_kl"] {
+        assert_eq!(keys(&rot[interval]), ["low", "high", "kind"]);
+        assert_eq!(rot[interval]["kind"], "exact");
+    }
+    assert!(rot["method"]["reason"].as_str().unwrap().contains("exact"), "{rot}");
 
     let divergence = bench.json("divergence x.csv y.csv --columns a,b --eps 0.1");
-    let mut expected = KEYS.to_vec();
-    let reason = KEYS.iter().position(|k| *k == "reason").unwrap();
-    expected.insert(reason + 1, "kernels");
-    expected.extend(["cross", "self_x", "self_y"]);
+    let mut expected = problem_keys();
+    expected.extend(["kernels", "cross", "self_x", "self_y"]);
     assert_eq!(keys(&divergence), expected);
     assert_eq!(divergence["kernels"], "exact");
     for term in ["cross", "self_x", "self_y"] {
-        assert_eq!(keys(&divergence[term]), KEYS);
+        assert_eq!(keys(&divergence[term]), TERM);
     }
     let value = |term: &str| divergence[term]["value_kl"].as_f64().unwrap();
     let combined = value("cross") - 0.5 * (value("self_x") + value("self_y"));
@@ -141,19 +76,16 @@ fn json_has_the_documented_keys() {
 fn the_default_epsilon_is_a_twentieth_of_the_mean_squared_distance() {
     let bench = Bench::new();
     bench.write("p.csv", "0,0\n2,0\n");
-    bench.write("q.csv", "0,1\n0,3\n");
-    // Squared distances 1, 9, 5, 13: mean 7.
-    let epsilon = bench.json("rot p.csv q.csv")["epsilon"].as_f64().unwrap();
-    assert!((epsilon - 0.35).abs() < 1e-15, "{epsilon}");
+    bench.write("q.csv", "0,3\n0,1\n");
+    // Squared distances between the four points, every pair twice, and four zeros: 2 (4 + 4 + 1 + 9 + 5 + 13) / 16.
+    let epsilon = bench.json("rot p.csv q.csv")["settings"]["epsilon"].as_f64().unwrap();
+    assert!((epsilon - 0.05 * 4.5).abs() < 1e-15, "{epsilon}");
     let output = text(&bench.orthant("rot p.csv q.csv").stdout);
-    assert!(
-        output.contains("epsilon = 0.350000 (0.05 x the mean squared distance, 7.00000)"),
-        "{output}"
-    );
+    assert!(output.contains("epsilon = 0.225000 (5 % of the mean cost, 4.50000)"), "{output}");
     bench.write("one.csv", "1,1\n");
     assert_eq!(
         bench.fails("rot one.csv one.csv", 2),
-        "orthant: all points of both clouds coincide, so there is no scale to choose epsilon from; give --eps"
+        "orthant: all points of all clouds coincide, so there is no scale to choose epsilon from; give --eps a number"
     );
     assert_eq!(bench.json("rot one.csv one.csv --eps 1")["value"], 0.0);
 }
@@ -180,8 +112,8 @@ fn every_method_runs_and_exact_ones_agree() {
     bench.write("p.csv", "0.6,0.8\n0.8,0.6\n");
     bench.write("q.csv", "1,0.1\n");
     let linear = bench.json("rot p.csv q.csv --method linear");
-    assert_eq!(linear["rank"], 2);
-    assert_eq!(linear["epsilon"], 1.0);
+    assert_eq!(linear["method"]["rank"], 2);
+    assert_eq!(linear["settings"]["epsilon"], 1.0);
     // Against one point the plan is the product.
     let cost = -0.5 * (0.68_f64.ln() + 0.86_f64.ln());
     assert!((linear["transport_cost"].as_f64().unwrap() - cost).abs() < 1e-12);
@@ -195,15 +127,18 @@ fn all_anchors_approach_the_exact_value() {
     // Random features of rank 2000: their error is some part of 1/sqrt(rank), relative to epsilon.
     for anchors in ["sobol", "iid", "orthogonal", "paper"] {
         let report = bench.json(&format!("{problem} --anchors {anchors} --rank 2000"));
-        assert_eq!((&report["method"], &report["rank"]), (&"gaussian".into(), &2000.into()));
+        assert_eq!(
+            (&report["method"]["name"], &report["method"]["rank"]),
+            (&"gaussian".into(), &2000.into())
+        );
         let value = report["value_kl"].as_f64().unwrap();
         assert!((value - exact).abs() < 0.2 * 0.05, "{anchors}: {value} {exact}");
-        for key in ["error_bound", "reason"] {
-            assert_eq!(report[key], Value::Null, "{anchors}: {key}");
-        }
+        assert_eq!(report["error_bound"], Value::Null, "{anchors}");
+        assert_eq!(report["method"]["reason"], Value::Null, "{anchors}");
+        assert_eq!(report["method"]["anchors"], anchors);
     }
     let default = bench.json(&format!("{problem} --method gaussian"));
-    assert_eq!(default["rank"], 1000);
+    assert_eq!(default["method"]["rank"], 1000);
     let sobol = bench.json(&format!("{problem} --method gaussian --anchors sobol --rank 1000"));
     assert_eq!(default["value"], sobol["value"]);
 
@@ -212,14 +147,14 @@ fn all_anchors_approach_the_exact_value() {
         [("", 1e-3), ("--accuracy 1e-8", 1e-8), ("--no-gauge --accuracy 1e-6", 1e-6)]
     {
         let report = bench.json(&format!("{problem} --anchors lattice {options}"));
-        assert_eq!(report["method"], "lattice");
+        assert_eq!(report["method"]["name"], "lattice");
         let bound = report["error_bound"].as_f64().unwrap();
         assert!(bound <= accuracy * exact, "{options}: {bound}");
         let error = (report["value_kl"].as_f64().unwrap() - exact).abs();
         assert!(error <= bound, "{options}: {error} {bound}");
     }
     let few = bench.json(&format!("{problem} --anchors lattice --rank 40"));
-    assert!(few["rank"].as_u64().unwrap() <= 40, "{few}");
+    assert!(few["method"]["rank"].as_u64().unwrap() <= 40, "{few}");
 }
 
 #[test]
@@ -230,9 +165,19 @@ fn people_are_told_what_was_chosen_and_how_good_it_is() {
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
         let text = text(&output.stdout);
         assert!(text.lines().all(|l| l.len() <= 100), "{text}");
-        text.lines()
-            .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
-            .find(|l| l.starts_with(&format!("{name} ")))
+        // Notes go on below where they began.
+        let mut rows: Vec<String> = Vec::new();
+        for line in text.lines() {
+            let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            match rows.last_mut() {
+                Some(row) if line.starts_with("          ") => {
+                    row.push(' ');
+                    row.push_str(&words);
+                }
+                _ => rows.push(words),
+            }
+        }
+        rows.into_iter().find(|row| row.starts_with(&format!("{name} ")))
     };
     let starts = |arguments: &str, name: &str, start: &str| {
         let row = row(arguments, name).unwrap_or_default();
@@ -240,13 +185,13 @@ fn people_are_told_what_was_chosen_and_how_good_it_is() {
     };
     let rot = "rot x.csv y.csv --columns a,b --eps 0.2";
     let divergence = "divergence x.csv y.csv --columns a,b --eps 0.2";
-    starts(rot, "method", "method online, exact, f64 2.7e3 pairs are few enough to be exact");
+    starts(rot, "method", "method dense, exact, f64 2,700 pairs are few enough to be exact");
     for exact in [rot, divergence] {
         assert_eq!(row(exact, "error"), None);
         assert_eq!(row(exact, "kernels"), None);
     }
     let lattice = format!("{rot} --anchors lattice --precision f32");
-    let nodes = bench.json(&lattice)["rank"].to_string();
+    let nodes = bench.json(&lattice)["method"]["rank"].to_string();
     starts(&lattice, "method", &format!("method lattice, {nodes} nodes, f32"));
     starts(&lattice, "error", "error at most ");
     assert!(row(&lattice, "error").unwrap().contains(" bound on the distance from exact, "));
@@ -263,6 +208,11 @@ fn people_are_told_what_was_chosen_and_how_good_it_is() {
     starts(&sobol, "method", "method sobol, 1,200 anchors, f64");
     starts(&sobol, "kernels", "kernels one for all terms ");
     starts(&sobol, "error", "error not known --certify bounds it");
+    // The anchors are those that were used.
+    for anchors in ["adaptive", "iid", "orthogonal", "paper"] {
+        let rot = format!("{rot} --anchors {anchors} --rank 100");
+        starts(&rot, "method", &format!("method {anchors}, 100 anchors, f64"));
+    }
     starts(&format!("{rot} --method arccos"), "method", "method arccos, 1,000 features, f64");
     assert_eq!(row(&format!("{rot} --method arccos"), "error"), None);
 }
@@ -278,12 +228,13 @@ fn nystrom_agrees_with_exact_and_fails_at_small_epsilon() {
         ("--rank 40 --landmarks uniform", 40, 1e-3),
     ] {
         let report = bench.json(&format!("{problem} --method nystrom {options}"));
-        assert_eq!((&report["method"], &report["rank"]), (&"nystrom".into(), &rank.into()));
+        assert_eq!(
+            (&report["method"]["name"], &report["method"]["rank"]),
+            (&"nystrom".into(), &rank.into())
+        );
         let value = report["value_kl"].as_f64().unwrap();
         assert!((value - exact).abs() < error, "{options}: {value} {exact}");
-        for key in ["error_bound", "error_estimate", "reason"] {
-            assert_eq!(report[key], Value::Null, "{key}");
-        }
+        assert_eq!((&report["error_bound"], &report["interval"]), (&Value::Null, &Value::Null));
     }
     let divergence = "divergence x.csv y.csv --columns a,b --eps 0.5 --method nystrom";
     assert_eq!(bench.json(divergence)["kernels"], "shared");
@@ -315,10 +266,10 @@ fn auto_goes_by_accuracy_and_memory() {
     let [rough, fine] = [report(""), report("--accuracy 1e-7 --memory 1GiB")];
     for (report, accuracy) in [(&rough, 1e-3), (&fine, 1e-7)] {
         assert_eq!(
-            (&report["method"], &report["kernels"]),
+            (&report["method"]["name"], &report["kernels"]),
             (&"lattice".into(), &"per_term".into())
         );
-        assert!(report["reason"].as_str().unwrap().contains("lattice"), "{report}");
+        assert!(report["method"]["reason"].as_str().unwrap().contains("lattice"), "{report}");
         let number = |value: &Value| value.as_f64().unwrap();
         let mut bound = 0.0;
         for (term, weight) in [("cross", 1.0), ("self_x", 0.5), ("self_y", 0.5)] {
@@ -328,12 +279,15 @@ fn auto_goes_by_accuracy_and_memory() {
         }
         assert!((number(&report["error_bound"]) / bound - 1.0).abs() < 1e-12);
     }
-    assert!(fine["rank"].as_u64() > rough["rank"].as_u64());
+    assert!(fine["method"]["rank"].as_u64() > rough["method"]["rank"].as_u64());
     let difference = rough["value"].as_f64().unwrap() - fine["value"].as_f64().unwrap();
     assert!(difference.abs() < rough["error_bound"].as_f64().unwrap());
     // Nothing can be stored: all pairs, on the way.
-    let online = report("--memory 10K --max-iter 3000");
-    assert_eq!((&online["method"], &online["kernels"]), (&"online".into(), &"exact".into()));
+    let online = report("--memory 300K --max-iter 3000");
+    assert_eq!(
+        (&online["method"]["name"], &online["kernels"]),
+        (&"online".into(), &"exact".into())
+    );
     assert_eq!(report("--anchors sobol --rank 100")["kernels"], "shared");
 }
 
@@ -352,7 +306,7 @@ fn auto_certifies_random_anchors() {
     bench.write("y.csv", &cloud(1500, 0.8));
     let problem = "rot x.csv y.csv --eps 2 --accuracy 5e-3";
     let report = bench.json(problem);
-    assert_eq!(report["method"], "gaussian");
+    assert_eq!(report["method"]["name"], "gaussian");
     assert_eq!(report["error_bound"], Value::Null);
     let number = |report: &Value, key: &str| report[key].as_f64().unwrap();
     let [low, high] = ["low", "high"].map(|end| number(&report["interval"], end));
@@ -383,7 +337,7 @@ fn weights_columns_and_missing_values() {
     assert!(message.starts_with("orthant: gaps.csv: row 2"), "{message}");
     assert!(message.ends_with("use --missing drop to skip such rows"), "{message}");
     let output = text(&bench.orthant("rot gaps.csv x.csv --columns a,b --missing drop").stdout);
-    assert!(output.contains("gaps.csv: 1 rows with missing values dropped"), "{output}");
+    assert!(output.contains("gaps.csv: 1 row with missing values dropped"), "{output}");
 }
 
 #[test]
@@ -408,7 +362,7 @@ fn compressed_files_and_standard_input() {
     assert_eq!(piped["value"], plain);
     assert_eq!(
         bench.fails("rot - -", 2),
-        "orthant: only one of the clouds can come from standard input; give a file for the other"
+        "orthant: only one of the files can come from standard input; give files for the others"
     );
 }
 
@@ -439,10 +393,7 @@ fn bad_input_is_exit_code_2_and_one_line() {
             "orthant: negative.csv: the weight of point 2 is -1",
         ),
         ("rot x.csv zero.csv --weights w", "orthant: zero.csv: all weights are zero"),
-        (
-            "rot line.csv y.csv",
-            "orthant: line.csv has 1 coordinates and y.csv has 3; use --columns",
-        ),
+        ("rot line.csv y.csv", "orthant: line.csv has 1 coordinate and y.csv has 3; use --columns"),
         ("rot fake.npy x.csv", "orthant: fake.npy: "),
         ("rot wide.csv wide.csv --eps 1", "orthant: the clouds extend over"),
         ("rot x.csv y.csv --columns a,nope", "orthant: x.csv: "),
@@ -471,14 +422,14 @@ fn bad_input_is_exit_code_2_and_one_line() {
         ("rot y.csv inf.csv --method linear", "orthant: inf.csv: "),
         (
             "rot x.csv y.csv --output nope/p.csv",
-            "orthant: nope/p.csv: the folder nope does not exist",
+            "orthant: nope/p.csv: cannot write the file: there is no such directory",
         ),
-        ("rot x.csv y.csv --output .", "orthant: .: is a folder"),
+        ("rot x.csv y.csv --output .", "orthant: .: a table in a file without a suffix"),
     ] {
         let message = bench.fails(arguments, 2);
         assert!(message.starts_with(start), "{arguments}\n  {message}\n  {start}");
     }
-    bench.write("signed.csv", "1,2,3\n1,-2,3\n");
+    bench.write("signed.csv", "1,3,2\n1,-2,3\n");
     assert_eq!(
         bench.fails("rot x.csv signed.csv --method linear", 2),
         "orthant: signed.csv: feature 2 of point 2 is -2; positive features must be positive and finite"
@@ -497,7 +448,7 @@ fn bad_input_is_exit_code_2_and_one_line() {
 #[test]
 fn options_that_do_not_go_together_are_exit_code_2() {
     let bench = Bench::new();
-    bench.write("many.csv", "1,2,3,4,5\n2,1,2,1,2\n");
+    bench.write("many.csv", "1,3,2,4,5\n2,1,2,1,2\n");
     for (arguments, start) in [
         (
             "rot x.csv y.csv --accuracy 0",
@@ -539,22 +490,10 @@ fn options_that_do_not_go_together_are_exit_code_2() {
             "orthant: the Nystrom method needs double precision: ",
         ),
         (
-            "rot x.csv y.csv --method nystrom --memory 1K",
-            "orthant: storing the features of landmarks needs ",
-        ),
-        (
             "rot x.csv y.csv --uncentred",
             "orthant: --uncentred is for the paper's anchors; add --anchors paper",
         ),
         ("rot x.csv y.csv --anchors iid --uncentred", "orthant: --uncentred is for the paper's"),
-        (
-            "rot x.csv y.csv --method dense --memory 1K",
-            "orthant: storing the kernel matrix needs 21.094 KiB of memory, more than the 1 KiB",
-        ),
-        (
-            "rot x.csv y.csv --anchors iid --memory 1000",
-            "orthant: storing the feature matrices needs 820.312 KiB of memory, more than the",
-        ),
         ("rot x.csv y.csv --reach 0", "orthant: --reach must be a positive distance, got 0"),
         ("rot x.csv y.csv --reach-x -1", "orthant: --reach-x must be a positive distance, got -1"),
         (
@@ -574,6 +513,21 @@ fn options_that_do_not_go_together_are_exit_code_2() {
     ] {
         let message = bench.fails(arguments, 2);
         assert!(message.starts_with(start), "{arguments}\n  {message}\n  {start}");
+    }
+    // What the memory does not suffice for is no fault of the input.
+    for (arguments, start) in [
+        ("--method nystrom", "storing the features of landmarks needs "),
+        (
+            "--method dense",
+            "storing the kernel matrix needs 21.094 KiB of memory, more than the 20 KiB",
+        ),
+        (
+            "--anchors iid",
+            "storing the feature matrices needs 820.312 KiB of memory, more than the",
+        ),
+    ] {
+        let message = bench.fails(&format!("rot x.csv y.csv {arguments} --memory 20K"), 1);
+        assert!(message.starts_with(&format!("orthant: {start}")), "{message}");
     }
     for (usage, message) in [
         ("--reach 1 --reach-x 1", "the argument '--reach <R>' cannot be used with '--reach-x <R>'"),
@@ -622,7 +576,7 @@ fn potentials_are_written_whole_or_not_at_all() {
     assert_eq!(files(bench.folder.path()), 3);
     let table = std::fs::read_to_string(bench.path("p.csv")).unwrap();
     let mut lines = table.lines();
-    assert_eq!(lines.next(), Some("cloud,index,weight,potential,potential_kl"));
+    assert_eq!(lines.next(), Some("cloud,row,weight,potential,potential_kl"));
     let rows: Vec<Vec<&str>> = lines.map(|l| l.split(',').collect()).collect();
     assert_eq!(rows.len(), 105);
     assert_eq!((rows[0][0], rows[0][1], rows[60][0], rows[60][1]), ("x", "1", "y", "1"));
@@ -635,9 +589,11 @@ fn potentials_are_written_whole_or_not_at_all() {
 
     bench.json("divergence x.csv y.csv --weights w --eps 0.1 --output p.csv");
     let table = std::fs::read_to_string(bench.path("p.csv")).unwrap();
-    assert!(table.starts_with(
-        "cloud,index,weight,potential,potential_kl,self_potential,self_potential_kl\n"
-    ));
+    assert!(
+        table.starts_with(
+            "cloud,row,weight,potential,potential_kl,self_potential,self_potential_kl\n"
+        )
+    );
 }
 
 #[test]
@@ -650,15 +606,15 @@ fn pairs_are_written_whole_or_not_at_all() {
     for usage in ["rot x.csv y.csv --count 5", "divergence x.csv y.csv --pairs p.csv"] {
         assert_eq!(bench.orthant(usage).status.code(), Some(2), "{usage}");
     }
-    bench.fails("rot x.csv y.csv --pairs p.csv --count 1000000000000 --memory 1G", 2);
+    bench.fails("rot x.csv y.csv --pairs p.csv --count 1000000000000 --memory 1G", 1);
     assert!(!bench.path("p.csv").exists());
 
     let pairs = |arguments: &str| -> Vec<[usize; 2]> {
         let report = bench.json(&format!("rot x.csv y.csv {arguments} --pairs p.csv"));
-        assert_eq!(keys(&report), KEYS);
+        assert_eq!(keys(&report), problem_keys());
         let table = std::fs::read_to_string(bench.path("p.csv")).unwrap();
         let mut lines = table.lines();
-        assert_eq!(lines.next(), Some("i,j"));
+        assert_eq!(lines.next(), Some("row_x,row_y"));
         lines
             .map(|l| l.split_once(',').unwrap())
             .map(|(i, j)| [i, j].map(|k| k.parse().unwrap()))
@@ -736,7 +692,7 @@ fn points_are_moved_and_columns_carried() {
     let map = "map p.csv q.csv --columns a,b --eps 0.5";
     let report =
         bench.json(&format!("{map} --carry kind --carry age --vote age --output moved.csv"));
-    assert_eq!(keys(&report), KEYS);
+    assert_eq!(keys(&report), problem_keys());
     let moved = table(&bench.path("moved.csv"));
     // In the order of the file.
     assert_eq!(
@@ -811,7 +767,10 @@ fn maps_of_every_method_and_their_tables() {
             data.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
         assert_eq!(moved.len(), 120, "{options}");
         let partners = table(&bench.path("p.csv"));
-        assert_eq!((names(&partners), partners[0].1.len()), (vec!["i", "j", "probability"], 120));
+        assert_eq!(
+            (names(&partners), partners[0].1.len()),
+            (vec!["row", "partner_row", "probability"], 120)
+        );
         let [i, j, p] = [0, 1, 2].map(|c| numbers(&partners[c]));
         assert!(i[..2] == [1.0, 1.0] && j.iter().all(|j| (1.0..=45.0).contains(j)), "{options}");
         assert!(p.chunks(2).all(|p| p[0] >= p[1] && p[0] <= 1.0), "{options}");
@@ -850,29 +809,31 @@ fn bad_maps_are_exit_code_2_and_leave_no_files() {
     bench.write("far.csv", "a,b\n0,0\n1e200,0\n");
     let mut ids = String::from("a,b,id\n");
     for i in 0..1500 {
-        writeln!(ids, "{i},0,n{i}").unwrap();
+        writeln!(ids, "{i},{},n{i}", 7 * i % 1500).unwrap();
     }
     bench.write("ids.csv", &ids);
     let before = std::fs::read_dir(bench.folder.path()).unwrap().count();
     for (arguments, start) in [
-        ("p.csv q.csv -o m.csv", "orthant: p.csv: row 1 (line 2), column \"id\": cannot read"),
         ("x.csv nope.csv -o m.csv", "orthant: nope.csv: no such file"),
         ("x.csv y.csv -o m.parquet", "orthant: m.parquet: a table in a file with the suffix"),
         ("x.csv y.csv --pairs 100 -o m.csv", "orthant: 100: a table in a file without a suffix"),
-        ("x.csv y.csv -o nope/m.csv", "orthant: nope/m.csv: the folder nope does not exist"),
-        ("x.csv y.csv -o m.csv --pairs nope/p.csv", "orthant: nope/p.csv: the folder"),
+        (
+            "x.csv y.csv -o nope/m.csv",
+            "orthant: nope/m.csv: cannot write the file: there is no such",
+        ),
+        ("x.csv y.csv -o m.csv --pairs nope/p.csv", "orthant: nope/p.csv: cannot write the file"),
         ("x.csv y.csv -o m.csv --partners m.csv", "orthant: --output and --partners are the same"),
         ("x.csv y.csv --json", "orthant: --json goes to standard output, where the moved points"),
         ("x.csv y.csv -o m.csv --at nope.csv", "orthant: nope.csv: no such file"),
         (
             "x.csv y.csv -o m.csv --at line.csv",
-            "orthant: line.csv has 1 coordinates and x.csv has 3",
+            "orthant: x.csv has 3 coordinates and line.csv has 1",
         ),
         (
             "x.csv y.csv --columns a,b -o m.csv --at far.csv",
             "orthant: far.csv: point 2 is too far from the clouds",
         ),
-        ("x.csv - -o m.csv --at -", "orthant: only one file can come from standard input"),
+        ("x.csv - -o m.csv --at -", "orthant: only one of the files can come from standard input"),
         ("x.csv y.csv -o m.csv --carry nope", "orthant: y.csv: no column \"nope\""),
         (
             "x.csv y.csv --columns a,b -o m.csv --carry a",
@@ -888,7 +849,7 @@ fn bad_maps_are_exit_code_2_and_leave_no_files() {
         ),
         (
             "x.csv y.csv -o m.csv --method nystrom --partners p.csv",
-            "orthant: --partners are those of positive plans",
+            "orthant: --partners needs a positive plan",
         ),
         ("x.csv y.csv -o m.csv --eps -1", "orthant: epsilon must be positive"),
     ] {
@@ -1047,16 +1008,16 @@ fn unbalanced_transport_takes_weights_as_given() {
     let exact = mass(400.0, 300.0, 1.5);
     close(&report, "mass", exact);
     close(&report, "transport_cost", exact);
-    close(&report, "rho_x", 4.5);
+    close(&report["settings"], "rho_x", 4.5);
     close(&report, "marginal_gap_x", (exact - 400.0).abs());
     close(&report, "marginal_gap_y", (exact - 300.0).abs());
     let report = bench.json(&format!("{problem} --reach 1.5 --normalize"));
     close(&report, "mass", mass(1.0, 1.0, 1.5));
     let report = bench.json(&format!("{problem} --reach-x 1.5"));
     close(&report, "mass", 300.0);
-    assert_eq!(report["rho_y"], Value::Null);
+    assert_eq!(report["settings"]["rho_y"], Value::Null);
     let report = bench.json(problem);
-    assert_eq!((&report["mass"], &report["rho_x"]), (&1.0.into(), &Value::Null));
+    assert_eq!((&report["mass"], &report["settings"]["rho_x"]), (&1.0.into(), &Value::Null));
 
     let shown = text(&bench.orthant(&format!("{problem} --reach 1.5")).stdout);
     assert!(shown.contains("rho = 4.5"), "{shown}");
@@ -1070,10 +1031,13 @@ fn unbalanced_transport_takes_weights_as_given() {
         "rot x.csv y.csv --columns a,b --eps 0.1 --reach 0.3 --anchors sobol --rank 300 --certify";
     let report = bench.json(certified);
     let exact = bench.json("rot x.csv y.csv --columns a,b --eps 0.1 --reach 0.3 --method online");
-    let of = |key: &str| report["interval"][key].as_f64().unwrap();
+    let of = |key: &str| report["interval_kl"][key].as_f64().unwrap();
     let value = exact["value_kl"].as_f64().unwrap();
     assert!(of("low") < value && value < of("high"), "{report} {exact}");
-    assert_eq!(report["interval"]["kind"], "sampled");
+    assert_eq!(
+        (&report["interval_kl"]["kind"], &report["interval"]),
+        (&"sampled".into(), &Value::Null)
+    );
     let shown = text(&bench.orthant(certified).stdout);
     let line = |name: &str| shown.lines().find(|l| l.trim_start().starts_with(name)).unwrap();
     assert!(line("value_kl ").contains(" in ["), "{shown}");
@@ -1142,31 +1106,9 @@ fn a_barycentre_lies_between_the_clouds() {
     for (name, at) in [("a.csv", 1.0), ("b.csv", 2.0), ("c.csv", 3.5)] {
         bench.write(name, &bump(at, 0));
     }
-    let command = "barycenter a.csv b.csv c.csv --columns x --weights-column mass --eps 0.05";
-    let report = bench.json(&format!("{command} --weights 2,3,5 --output p.csv --softmax 10"));
-    assert_eq!(
-        keys(&report),
-        [
-            "value",
-            "debiased",
-            "weights",
-            "distances",
-            "epsilon",
-            "points",
-            "support",
-            "dim",
-            "method",
-            "rank",
-            "reason",
-            "converged",
-            "stop",
-            "iterations",
-            "marginal_error",
-            "free",
-            "seconds"
-        ]
-    );
-    assert_eq!(report["weights"], serde_json::json!([0.2, 0.3, 0.5]));
+    let command = "barycenter a.csv b.csv c.csv --columns x --weights mass --eps 0.05";
+    let report = bench.json(&format!("{command} --shares 2,3,5 --output p.csv --softmax 10"));
+    assert_eq!(report["shares"], serde_json::json!([0.2, 0.3, 0.5]));
     assert_eq!(
         (&report["support"], &report["points"]),
         (&41.into(), &serde_json::json!([41, 41, 41]))
@@ -1201,7 +1143,7 @@ fn a_barycentre_lies_between_the_clouds() {
     let output =
         bench.orthant(&format!("{command} --eps 0.001 --tol 1e-12 --max-iter 2 --output r.csv"));
     assert_eq!(output.status.code(), Some(2), "eps twice");
-    let command = "barycenter a.csv b.csv c.csv --columns x --weights-column mass";
+    let command = "barycenter a.csv b.csv c.csv --columns x --weights mass";
     let output =
         bench.orthant(&format!("{command} --eps 0.001 --tol 1e-12 --max-iter 2 --output r.csv"));
     assert_eq!(output.status.code(), Some(3));
@@ -1227,10 +1169,13 @@ fn the_paper_s_linear_kernel_has_barycentres() {
         bench.write(name, &corner(k));
     }
     let report = bench.json(
-        "barycenter a.csv b.csv c.csv --columns x,y,z --weights-column w --method linear \
+        "barycenter a.csv b.csv c.csv --columns x,y,z --weights w --method linear \
          --softmax 1000 --output p.csv",
     );
-    assert_eq!((&report["rank"], &report["epsilon"]), (&3.into(), &1.0.into()));
+    assert_eq!(
+        (&report["method"]["rank"], &report["settings"]["epsilon"]),
+        (&3.into(), &1.0.into())
+    );
     let (_, rows) = table_of(&bench.path("p.csv"));
     assert_eq!(rows.len(), 210);
     let peak = rows.iter().max_by(|p, q| p[4].total_cmp(&q[4])).unwrap();
@@ -1243,16 +1188,14 @@ fn bad_barycentres_are_refused_and_leave_no_files() {
     bench.write("flat.csv", "1\n2\n");
     let xy = "barycenter x.csv y.csv --columns a,b --output p.csv";
     for (arguments, message) in [
-        (format!("{xy} --weights 1"), "--weights has 1 numbers for 2 files; give one for each"),
-        (format!("{xy} --weights 1,-2"), "--weights must be finite and not negative, got -2"),
-        (format!("{xy} --weights 0,0"), "--weights must have a positive and finite sum"),
+        (format!("{xy} --shares 1"), "--shares has 1 numbers for 2 clouds; give one for each"),
+        (format!("{xy} --shares 1,-2"), "--shares must be finite and not negative, got -2"),
+        (format!("{xy} --shares 0,0"), "--shares must have a positive and finite sum"),
         (
-            format!("{xy} --weights w"),
-            "--weights are numbers, one for each file, as in 0.2,0.3,0.5: cannot read \"w\" (a column of \
-             weights of the points is --weights-column)",
+            format!("{xy} --shares w"),
+            "--shares are numbers, one for each cloud, as in 0.2,0.3,0.5: cannot read \"w\" (a column of \
+             weights of the points is --weights)",
         ),
-        (format!("{xy} --polish"), "--polish has no meaning for barycenter; leave it out"),
-        (format!("{xy} --reach 1"), "--reach has no meaning for barycenter; leave it out"),
         (
             format!("{xy} --method nystrom"),
             "the Nystrom approximation cannot be had for a barycentre; use positive features or an exact method",
@@ -1283,41 +1226,19 @@ fn a_test_tells_different_clouds_from_equal_ones() {
     let bench = Bench::new();
     let command = "test x.csv y.csv --columns a,b --permutations 199";
     let report = bench.json(&format!("{command} --output null.csv"));
-    assert_eq!(
-        keys(&report),
-        [
-            "p_value",
-            "resolution",
-            "statistic",
-            "permutations",
-            "exceeding",
-            "null",
-            "unconverged",
-            "epsilon",
-            "n",
-            "m",
-            "dim",
-            "method",
-            "rank",
-            "reason",
-            "seed",
-            "stop",
-            "seconds"
-        ]
-    );
     assert_eq!(keys(&report["null"]), ["median", "q90", "q95", "q99"]);
     assert_eq!((&report["p_value"], &report["resolution"]), (&0.005.into(), &0.005.into()));
     assert_eq!((&report["permutations"], &report["stop"]), (&199.into(), &"converged".into()));
     let (header, rows) = table_of(&bench.path("null.csv"));
     assert_eq!((header.as_str(), rows.len()), ("permutation,divergence", 200));
-    assert_eq!(rows[0][1], report["statistic"].as_f64().unwrap());
+    assert_eq!(rows[0][1], report["value"].as_f64().unwrap());
     let shown = text(&bench.orthant(command).stdout);
     assert!(shown.contains("0 of 199 permutations are at least as far apart"), "{shown}");
     // The statistic is the divergence; the default epsilon does not know which cloud a point is from.
-    let epsilon = report["epsilon"].as_f64().unwrap();
+    let epsilon = report["settings"]["epsilon"].as_f64().unwrap();
     let divergence = bench.json(&format!("divergence x.csv y.csv --columns a,b --eps {epsilon}"));
     let value = divergence["value"].as_f64().unwrap();
-    assert!((report["statistic"].as_f64().unwrap() - value).abs() < 1e-6);
+    assert!((report["value"].as_f64().unwrap() - value).abs() < 1e-6);
     bench.write("y.csv", &cloud(61, 0.0, 1.0));
     let same = bench.json("test x.csv y.csv --columns a,b --permutations 99 --seed 3");
     assert!(same["p_value"].as_f64().unwrap() > 0.2, "{same}");
@@ -1326,16 +1247,10 @@ fn a_test_tells_different_clouds_from_equal_ones() {
             format!("test x.csv y.csv --columns a,b --permutations 19 --method {method}");
         assert!(bench.json(&arguments)["p_value"].as_f64().unwrap() > 0.1, "{method}");
     }
-    for (arguments, message) in [
-        (
-            "test x.csv y.csv --permutations 0",
-            "the number of permutations must be at least 1, got 0",
-        ),
-        ("test x.csv y.csv --reach 1", "--reach has no meaning for test; leave it out"),
-        ("test x.csv y.csv --trace t", "--trace has no meaning for test; leave it out"),
-    ] {
-        assert_eq!(bench.fails(arguments, 2), format!("orthant: {message}"));
-    }
+    assert_eq!(
+        bench.fails("test x.csv y.csv --permutations 0", 2),
+        "orthant: the number of permutations must be at least 1, got 0"
+    );
 }
 
 #[test]
@@ -1348,7 +1263,7 @@ fn a_report_is_a_page_of_its_own() {
     let divergence = bench.json("divergence x.csv y.csv")["value"].as_f64().unwrap();
     for text in [
         "Sinkhorn divergence",
-        &format!("{divergence:.4}"),
+        &divergence.to_string()[..6],
         "report x.csv y.csv --output page.html",
     ] {
         assert!(page.contains(text), "{text}");
@@ -1378,32 +1293,10 @@ fn compare_gives_the_divergences_of_all_pairs() {
     let report = bench.json(&format!(
         "compare x.csv y.csv z.csv {rest} --output matrix.csv --intervals pairs.csv"
     ));
-    assert_eq!(
-        keys(&report),
-        [
-            "names",
-            "points",
-            "dim",
-            "epsilon",
-            "rho",
-            "sharing",
-            "pairs",
-            "finished",
-            "converged",
-            "accuracy_reached",
-            "matrix",
-            "intervals",
-            "order",
-            "tree",
-            "embedding",
-            "embedding_share",
-            "seconds"
-        ]
-    );
     assert_eq!(report["names"], serde_json::json!(["x", "y", "z"]));
     assert_eq!(report["points"], serde_json::json!([60, 45, 50]));
     assert_eq!((&report["pairs"], &report["finished"]), (&3.into(), &3.into()));
-    assert_eq!((&report["converged"], &report["accuracy_reached"]), (&true.into(), &true.into()));
+    assert_eq!((&report["converged"], &report["accurate"]), (&true.into(), &true.into()));
     assert_eq!(report["sharing"], "self_terms");
     let matrix = std::fs::read_to_string(bench.path("matrix.csv")).unwrap();
     let rows: Vec<Vec<&str>> = matrix.lines().map(|l| l.split(',').collect()).collect();
@@ -1415,8 +1308,8 @@ fn compare_gives_the_divergences_of_all_pairs() {
         let name = ["x", "y", "z"];
         let alone = bench.json(&format!("divergence {}.csv {}.csv {rest}", name[i], name[j]));
         let value = &alone["value"];
-        assert_eq!(&report["matrix"][i][j], value);
-        assert_eq!(&report["matrix"][j][i], value);
+        assert_eq!(&report["values"][i][j], value);
+        assert_eq!(&report["values"][j][i], value);
         let line = &report["intervals"][k];
         assert_eq!((&line["first"], &line["second"]), (&name[i].into(), &name[j].into()));
         assert_eq!(
@@ -1427,7 +1320,7 @@ fn compare_gives_the_divergences_of_all_pairs() {
         assert!(pairs.lines().nth(k + 1).unwrap().ends_with(",true"));
     }
     for i in 0..3 {
-        assert_eq!(report["matrix"][i][i], 0.0);
+        assert_eq!(report["values"][i][i], 0.0);
     }
     assert_eq!(report["tree"].as_array().unwrap().len(), 2);
     assert_eq!(keys(&report["tree"][0]), ["left", "right", "height", "size"]);
@@ -1435,19 +1328,32 @@ fn compare_gives_the_divergences_of_all_pairs() {
     // Three points are a plane, if the square roots are distances.
     let place = |k: usize, axis: &str| report["embedding"][k][axis].as_f64().unwrap();
     let square = (place(0, "x") - place(1, "x")).powi(2) + (place(0, "y") - place(1, "y")).powi(2);
-    assert!((square - report["matrix"][0][1].as_f64().unwrap()).abs() < 1e-9);
+    assert!((square - report["values"][0][1].as_f64().unwrap()).abs() < 1e-9);
 
     let shown = text(&bench.orthant(&format!("compare x.csv y.csv z.csv {rest}")).stdout);
     assert!(
-        shown.starts_with("3 clouds, 155 points, 2 coordinates\nepsilon = 0.100000\n"),
+        shown.starts_with(
+            "3 clouds, 155 points, 2 dimensions\ncoordinates: a, b\nepsilon = 0.100000\n"
+        ),
         "{shown}"
     );
-    assert!(shown.contains("online: self terms solved once a cloud\nerrors at most"), "{shown}");
+    assert!(shown.contains("dense: self terms solved once a cloud\nerrors at most"), "{shown}");
     assert!(shown.contains("3 of 3 pairs, "), "{shown}");
+    // The clouds are in the order of the tree, as in the picture.
+    let order: Vec<&str> = report["order"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|k| ["x", "y", "z"][usize::try_from(k.as_u64().unwrap()).unwrap()])
+        .collect();
+    let row = shown.lines().find(|l| l.split_whitespace().eq(order.iter().copied()));
+    assert!(row.is_some(), "{order:?}: {shown}");
     assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
     // For two clouds epsilon is that of divergence.
-    let two = bench.json("compare x.csv y.csv --columns a,b")["epsilon"].as_f64().unwrap();
-    let alone = bench.json("divergence x.csv y.csv --columns a,b")["epsilon"].as_f64().unwrap();
+    let two =
+        bench.json("compare x.csv y.csv --columns a,b")["settings"]["epsilon"].as_f64().unwrap();
+    let alone =
+        bench.json("divergence x.csv y.csv --columns a,b")["settings"]["epsilon"].as_f64().unwrap();
     assert!((two / alone - 1.0).abs() < 1e-14);
 }
 
@@ -1471,17 +1377,17 @@ fn compare_splits_a_file_by_a_column() {
     let files = bench.json(&format!("compare x.csv y.csv z.csv {rest}"));
     let groups = bench.json(&format!("compare all.csv --group kind {rest} --output m.csv"));
     assert_eq!(groups["names"], serde_json::json!(["the, x", "y", "z"]));
-    assert_eq!((&groups["matrix"], &groups["points"]), (&files["matrix"], &files["points"]));
+    assert_eq!((&groups["values"], &groups["points"]), (&files["values"], &files["points"]));
     let matrix = std::fs::read_to_string(bench.path("m.csv")).unwrap();
     assert!(matrix.starts_with("name,\"the, x\",y,z\n\"the, x\",0,"), "{matrix}");
     let years = bench.json(&format!("compare all.csv --group 5 {rest}"));
     assert_eq!(years["names"], serde_json::json!(["2000", "2001", "2002"]));
-    assert_eq!(years["matrix"], files["matrix"]);
+    assert_eq!(years["values"], files["values"]);
     // All columns but the group, if none are named.
     bench.write("few.csv", "g,a\nu,0\nu,1\nv,2\nv,3\n");
     let few = bench.json("compare few.csv --group g --eps 0.001");
     assert_eq!((&few["dim"], &few["points"]), (&1.into(), &serde_json::json!([2, 2])));
-    assert!((few["matrix"][0][1].as_f64().unwrap() - 4.0).abs() < 1e-6);
+    assert!((few["values"][0][1].as_f64().unwrap() - 4.0).abs() < 1e-6);
     bench.write("gap.csv", "g,a\nu,0\n,1\nv,2\nv,3\n");
     assert!(bench.fails("compare gap.csv --group g", 2).contains("row 2"));
     let dropped = bench.json("compare gap.csv --group g --missing drop --eps 1");
@@ -1496,7 +1402,7 @@ fn a_comparison_goes_on_where_it_was_stopped() {
         let command = format!("compare x.csv y.csv z.csv v.csv --columns a,b --eps 0.1 {method}");
         let whole = bench.json(&command);
         let kept = bench.json(&format!("{command} --keep pairs.jsonl"));
-        assert_eq!((&kept["matrix"], &kept["intervals"]), (&whole["matrix"], &whole["intervals"]));
+        assert_eq!((&kept["values"], &kept["intervals"]), (&whole["values"], &whole["intervals"]));
         let lines = std::fs::read_to_string(bench.path("pairs.jsonl")).unwrap();
         assert_eq!(lines.lines().count(), 7);
         // After the header, some pairs and a part of another; after a part of the header; after everything.
@@ -1504,7 +1410,7 @@ fn a_comparison_goes_on_where_it_was_stopped() {
         for end in [ends[0], ends[2], ends[3] + 20, ends[4] - 1, 30, 0, lines.len()] {
             bench.write("pairs.jsonl", &lines[..end]);
             let resumed = bench.json(&format!("{command} --keep pairs.jsonl --threads 1"));
-            for key in ["matrix", "intervals", "tree", "order", "embedding"] {
+            for key in ["values", "intervals", "tree", "order", "embedding"] {
                 assert_eq!(resumed[key], whole[key], "{key}");
             }
             assert_eq!(std::fs::read_to_string(bench.path("pairs.jsonl")).unwrap(), lines);
@@ -1519,15 +1425,15 @@ fn a_comparison_goes_on_where_it_was_stopped() {
         };
         other(
             &command.replace("0.1", "0.2"),
-            "was made with epsilon 0.1, this run has 0.2; use the same",
+            "was made with eps 0.1, this run has 0.2; use the same",
         );
         other(&command.replace(" v.csv", ""), "was made with 4 clouds, this run has 3");
         other(&command.replace("z.csv", "x.csv"), "other points or weights of \"x.csv (2)\"");
         other(&format!("{command} --weights w"), "other points or weights of \"x\"");
         bench.write("pairs.jsonl", &lines.replace("{\"first\":0,\"second\":2", "{\"second\":2"));
-        other(&command, "line 3 is no pair");
+        other(&command, "line 3 is damaged");
         bench.write("pairs.jsonl", "a,b\n1,2\n");
-        other(&command, "is no file of --keep");
+        other(&command, "line 1 is damaged");
         std::fs::remove_file(bench.path("pairs.jsonl")).unwrap();
     }
     // At a time limit: what is finished is kept, and no other files are written.
@@ -1536,7 +1442,7 @@ fn a_comparison_goes_on_where_it_was_stopped() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["finished"], &report["converged"]), (&0.into(), &false.into()));
-    assert_eq!((&report["matrix"][0][1], &report["tree"]), (&Value::Null, &Value::Null));
+    assert_eq!((&report["values"][0][1], &report["tree"]), (&Value::Null, &Value::Null));
     assert!(!bench.path("late.csv").exists());
     let shown = text(&bench.orthant(&format!("{command} --time-limit 0")).stdout);
     assert!(shown.contains("the same command goes on where this one ended"), "{shown}");
@@ -1571,22 +1477,22 @@ fn compare_says_what_is_wrong() {
         ("compare x.csv --group kind", "x.csv: no column \"kind\""),
         (
             "compare x.csv y.csv line.csv",
-            "line.csv has 1 coordinates and x.csv has 3; use --columns",
+            "x.csv has 3 coordinates and line.csv has 1; use --columns",
         ),
         ("compare x.csv y.csv missing.csv", "missing.csv: "),
-        ("compare x.csv zero.csv --columns a,b --weights w", "zero: all weights are zero"),
-        ("compare x.csv y.csv --weights-x w", "--weights-x is for two clouds"),
-        ("compare x.csv y.csv --reach-y 1", "--reach-y is for two clouds"),
-        ("compare x.csv y.csv --trace t", "--trace is for two clouds"),
-        ("compare x.csv y.csv --output .", ".: is a folder; give --output a file name"),
-        ("compare x.csv y.csv --keep no/k.jsonl", "the folder no does not exist"),
+        ("compare x.csv zero.csv --columns a,b --weights w", "zero.csv: all weights are zero"),
+        ("compare x.csv y.csv --output .", ".: a table in a file without a suffix"),
+        ("compare x.csv y.csv --keep no/k.jsonl", "there is no such directory"),
         (
             "compare line.csv line.csv --method lattice --rank 5 --anchors sobol",
             "--anchors are those",
         ),
         ("compare zero.csv zero.csv --columns a,b", "all points of all clouds coincide"),
-        ("compare x.csv y.csv z.csv --columns a,b --eps 1e-12", "x: epsilon = 1e-12 is too small"),
-        ("compare x.csv - -", "only one of the clouds can come from standard input"),
+        (
+            "compare x.csv y.csv z.csv --columns a,b --eps 1e-12",
+            "x.csv: epsilon = 1e-12 is too small",
+        ),
+        ("compare x.csv - -", "only one of the files can come from standard input"),
     ] {
         let found = bench.fails(arguments, 2);
         assert!(
@@ -1627,7 +1533,7 @@ fn the_commands_of_the_readme_run() {
         // The demonstration is run in full by the test task.
         .filter(|c| *c != "demo")
         .collect();
-    assert_eq!(commands.len(), 19, "{commands:?}");
+    assert_eq!(commands.len(), 20, "{commands:?}");
     for command in &commands {
         let output = bench.orthant(command);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
@@ -1676,7 +1582,7 @@ fn a_flow_writes_where_points_went_and_draws_it() {
         .skip(1)
         .map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect())
         .collect();
-    assert_eq!(path.lines().next(), Some("step,i,a,b"));
+    assert_eq!(path.lines().next(), Some("step,row,a,b"));
     let shots = rows.len() / 60;
     assert_eq!(rows.len(), 60 * shots);
     assert!((10..=22).contains(&shots) || moves["steps"] == shots - 1, "{shots}");
@@ -1694,13 +1600,14 @@ fn a_flow_writes_where_points_went_and_draws_it() {
     assert!(!bench.path(&format!("f-{shots:03}.svg")).exists());
     assert!(read("f-000.svg").contains("step 0: divergence"));
     let picture = read("p.svg");
-    assert!(picture.contains("x.csv on its way") && picture.contains("ways of some points"));
+    assert!(picture.contains("x on its way") && picture.contains("ways of some points"));
     assert!(read("t.jsonl").lines().count() > shots);
     // For people.
     let output = bench.orthant(&format!("{flow} --steps 3 --every 2 --path p.npy -o m.npy"));
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("3 steps"), "{}", text(&output.stdout));
-    assert!(text(&output.stdout).contains("times as large"));
+    let words = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("times as large"), "{words}");
     // Steps 0, 2 and 3 of 60 points, and four columns.
     let array = std::fs::read(bench.path("p.npy")).unwrap();
     assert!(String::from_utf8_lossy(&array[..128]).contains("(180, 4)"));
@@ -1719,12 +1626,10 @@ fn a_flow_that_does_not_get_there_says_so() {
         ("--step 0", "the step must be positive and finite, got 0"),
         ("--momentum 1", "the momentum must be at least 0 and below 1, got 1"),
         ("--until -1", "until must be at least 0 and below 1, got -1"),
-        ("--polish", "--polish has no meaning for flow; leave it out"),
         ("--method nystrom", "there is no derivative by the points"),
         ("--picture p.pdf", "p.pdf: pictures are .svg or .png"),
-        ("--frames nowhere/f.png", "the folder nowhere does not exist"),
+        ("--frames nowhere/f.png", "there is no such directory"),
         ("--path p.csv", "--output and --path are the same file"),
-        ("--time-limit 0.000001ms", "raise the limit"),
         ("--path t.xyz", "t.xyz"),
     ] {
         let found = bench.fails(&format!("{flow} --output p.csv {options}"), 2);
@@ -1733,7 +1638,10 @@ fn a_flow_that_does_not_get_there_says_so() {
     }
     bench.write("line.csv", "a\n1\n2\n");
     let message = bench.fails("flow x.csv line.csv --output p.csv", 2);
-    assert!(message.contains("x.csv has 3 coordinates and line.csv has 1"), "{message}");
+    assert!(
+        message.contains("line.csv has the columns \"a\" and x.csv has \"a\", \"b\", \"w\""),
+        "{message}"
+    );
 }
 
 #[test]
@@ -1748,7 +1656,7 @@ fn a_barycentre_may_have_points_that_move() {
         .collect();
     bench.write("z.csv", &moved);
     let command = "barycenter x.csv z.csv --columns a,b --eps 0.05 --debiased";
-    let json = bench.json(&format!("{command} --free 50 --weights 3,1 --output mean.csv"));
+    let json = bench.json(&format!("{command} --free 50 --shares 3,1 --output mean.csv"));
     assert_eq!(json["support"], 50);
     assert_eq!(keys(&json["free"]), ["first", "steps", "gradients", "moved", "stop", "done"]);
     // l (1 - l) |t|^2 is what is left.
@@ -1764,7 +1672,7 @@ fn a_barycentre_may_have_points_that_move() {
     assert!((sums[2] - 1.0).abs() < 1e-12 && (sums[0] - 1.5).abs() < 0.05, "{sums:?}");
     assert!((sums[1] - 0.0).abs() < 0.05, "{sums:?}");
     // From points of a file, with its weights.
-    let json = bench.json(&format!("{command} --start y.csv --weights-column w --output m.csv"));
+    let json = bench.json(&format!("{command} --start y.csv --weights w --output m.csv"));
     assert_eq!((&json["support"], &json["converged"]), (&45.into(), &true.into()));
     let written = std::fs::read_to_string(bench.path("m.csv")).unwrap();
     let weights: Vec<f64> = written

@@ -23,7 +23,7 @@ fn clouds_arrows_and_potentials() {
     panel.arrows("moved", &x[..300], &y).unwrap();
     let picture = Picture::from(panel);
     let svg = picture.svg();
-    for word in ["two clouds &amp; a map", "axis 1", "axis 2", "before", "potential: ", "moved"] {
+    for word in ["two clouds &amp; a map", "axis 1", "axis 2", "before", "potential<", "moved"] {
         assert!(svg.contains(word), "{word}");
     }
     // Thinned: a picture of ten thousand points would be slow to look at.
@@ -46,6 +46,26 @@ fn curves_on_logarithmic_axes() {
     assert!(svg.contains("Anderson") && svg.contains("a bound") && svg.contains("with a band"));
     let mut panel = Panel::new().logarithmic(false, true);
     assert!(matches!(panel.line("l", &[[1.0, 0.0]], 0), Err(Error::NotFinite { .. })));
+    assert!(matches!(panel.named(&[[1.0; 2]], &names(1), 0), Err(Error::Logarithmic)));
+}
+
+/// Errors of double precision are far below 1e-10: they have heights of their own.
+#[test]
+fn small_numbers_on_logarithmic_axes() {
+    let line: Vec<[f64; 2]> = (1..=5).map(|k| [1.0, 10.0_f64.powi(-40 * k)]).collect();
+    let mut panel = Panel::new().logarithmic(true, true).snug();
+    panel.banded("errors", &line, [&[1e-200; 5], &[1e-40; 5]], 0).unwrap();
+    panel.marks("", &line, 0).unwrap();
+    panel.level("a bound", 1e-80).unwrap();
+    let svg = Picture::from(panel).svg();
+    let heights: Vec<f64> = svg
+        .split("cy=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+        .collect();
+    let steps: Vec<f64> = heights[..5].windows(2).map(|w| w[1] - w[0]).collect();
+    assert!(steps.iter().all(|step| *step > 10.0 && (step - steps[0]).abs() < 0.1), "{steps:?}");
+    assert!(svg.contains(">1e-200<") && svg.contains(">1e-40<"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A point cloud as it comes out of a file.
 
-use crate::number::Field;
+use crate::note::Note;
+use crate::number::{Decimal, Field};
+use crate::rows::Rows;
 
 /// Coordinates, point after point: the coordinates of one point are next to each other.
 ///
@@ -19,6 +21,14 @@ impl Values {
         match self {
             Values::F32(values) => values.len(),
             Values::F64(values) => values.len(),
+        }
+    }
+
+    /// The bytes that a number takes.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Values::F32(_) => size_of::<f32>(),
+            Values::F64(_) => size_of::<f64>(),
         }
     }
 
@@ -42,7 +52,7 @@ pub struct Other {
 impl Other {
     /// The numbers of the column, if all its cells are finite numbers.
     pub fn numbers(&self) -> Option<Vec<f64>> {
-        let number = |cell: &String| match Field::parse(cell.as_bytes()) {
+        let number = |cell: &String| match Field::parse(cell.as_bytes(), Decimal::Point) {
             Field::Number(x) if x.is_finite() => Some(x),
             _ => None,
         };
@@ -54,12 +64,16 @@ impl Other {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Cloud {
+    /// The file, as messages call it.
+    pub path: String,
     /// The coordinates, point after point.
     pub values: Values,
     /// The number of coordinates of a point.
     pub dim: usize,
     /// One finite weight per point, if weights were asked for; of any sign and sum.
     pub weights: Option<Vec<f64>>,
+    /// The column of the weights: its name, or its position counted from 1 if it has none.
+    pub weights_name: Option<String>,
     /// The names of the coordinate columns, if the file names them.
     pub columns: Option<Vec<String>>,
     /// Where the coordinates stand in the file, from 0.
@@ -68,12 +82,26 @@ pub struct Cloud {
     pub others: Vec<Other>,
     /// The number of rows skipped because of a missing value.
     pub dropped: usize,
+    /// Which rows of the file the points are.
+    pub rows: Rows,
+    /// What was decided while reading and may not be what was meant.
+    pub notes: Vec<Note>,
 }
 
 impl Cloud {
     /// The number of points.
     pub fn len(&self) -> usize {
         self.values.len().checked_div(self.dim).unwrap_or(0)
+    }
+
+    /// The row of the file that point `i` stands in, counted from 1: see [`Rows::get`].
+    pub fn row(&self, i: usize) -> u64 {
+        self.rows.get(i)
+    }
+
+    /// The number of rows in the file, those that were dropped included.
+    pub fn total_rows(&self) -> u64 {
+        self.len() as u64 + self.dropped as u64
     }
 
     /// Whether there are no points. Never the case for a cloud that was read from a file.

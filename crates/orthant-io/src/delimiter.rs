@@ -2,8 +2,11 @@
 
 use csv::ByteRecord;
 
-use crate::number::Field;
+use crate::budget::Budget;
+use crate::error::{Error, quote};
+use crate::number::{Decimal, Field};
 use crate::records::Records;
+use crate::text::Sample;
 
 /// A single character, or any amount of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,37 +16,71 @@ pub(crate) enum Delimiter {
 }
 
 /// In the order of preference: `1, 2` is split at the comma although white space would do as well.
-const CANDIDATES: [Delimiter; 4] =
-    [Delimiter::Byte(b','), Delimiter::Byte(b'\t'), Delimiter::Byte(b';'), Delimiter::Spaces];
+const CANDIDATES: [Delimiter; 5] = [
+    Delimiter::Byte(b','),
+    Delimiter::Byte(b'\t'),
+    Delimiter::Byte(b';'),
+    Delimiter::Byte(b'|'),
+    Delimiter::Spaces,
+];
 
-/// Finds the delimiter in the first bytes of a file.
-///
-/// It is the one that gives all lines the same number of fields, and if several do, the one that
-/// gives the most numbers. If none does the table is ragged, and the one that gives the most
-/// numbers makes the best message. One that splits nothing is not considered, as a ragged table
-/// would otherwise pass for a single column with a strange name.
-pub(crate) fn sniff(sample: &[u8], complete: bool, carriage: bool) -> Delimiter {
-    let sample = if complete {
-        sample
-    } else {
-        // The last line may be cut in the middle.
-        let end = sample.iter().rposition(|&b| b == b'\n' || b == b'\r');
-        &sample[..end.unwrap_or(sample.len())]
-    };
-    let mut best = (None, CANDIDATES[0]);
-    for delimiter in CANDIDATES {
-        let score = score(sample, delimiter, carriage);
-        if score > best.0 {
-            best = (score, delimiter);
+impl Delimiter {
+    /// The one that was asked for.
+    pub(crate) fn chosen(path: &str, byte: u8, decimal: Decimal) -> Result<Self, Error> {
+        let unfit = |why: &str| Error::Unsupported {
+            path: path.to_owned(),
+            what: format!("the separator {}", quote(&char::from(byte).to_string())),
+            remedy: format!("{why}; give --separator another character"),
+        };
+        match byte {
+            b' ' => Ok(Delimiter::Spaces),
+            b',' if decimal == Decimal::Comma => Err(unfit("it stands before decimals")),
+            b'\t' => Ok(Delimiter::Byte(byte)),
+            b'"' | b'#' | b'.' | b'+' | b'-' => Err(unfit("it means something else in tables")),
+            byte if byte.is_ascii_graphic() && !byte.is_ascii_alphanumeric() => {
+                Ok(Delimiter::Byte(byte))
+            }
+            _ => Err(unfit("fields are separated by a punctuation mark, a tab or blanks")),
         }
     }
-    best.1
+
+    /// Finds the delimiter in the first bytes of a file.
+    ///
+    /// It is the one that gives all lines the same number of fields, and if several do, the one that
+    /// gives the most numbers. If none does the table is ragged, and the one that gives the most
+    /// numbers makes the best message. One that splits nothing is not considered, as a ragged table
+    /// would otherwise pass for a single column with a strange name.
+    pub(crate) fn sniff(sample: &Sample<'_>, carriage: bool, decimal: Decimal) -> Self {
+        let bytes = if sample.complete {
+            sample.bytes
+        } else {
+            // The last line may be cut in the middle.
+            let end = sample.bytes.iter().rposition(|&b| b == b'\n' || b == b'\r');
+            &sample.bytes[..end.unwrap_or(sample.bytes.len())]
+        };
+        let candidates =
+            CANDIDATES.iter().filter(|&&d| decimal == Decimal::Point || d != Delimiter::Byte(b','));
+        let mut best = (None, CANDIDATES[usize::from(decimal == Decimal::Comma)]);
+        for &delimiter in candidates {
+            let score = score(bytes, delimiter, carriage, decimal);
+            if score > best.0 {
+                best = (score, delimiter);
+            }
+        }
+        best.1
+    }
 }
 
 /// Whether the lines have equally many fields, and how many fields are numbers or missing.
-fn score(sample: &[u8], delimiter: Delimiter, carriage: bool) -> Option<(bool, usize)> {
+fn score(
+    sample: &[u8],
+    delimiter: Delimiter,
+    carriage: bool,
+    decimal: Decimal,
+) -> Option<(bool, usize)> {
     const LINES: usize = 50;
-    let mut records = Records::new(sample, delimiter, carriage);
+    let budget = Budget::new("", None);
+    let mut records = Records::new(sample, delimiter, carriage, &budget);
     let mut record = ByteRecord::new();
     let mut lengths = Vec::new();
     let mut numbers = 0;
@@ -51,7 +88,7 @@ fn score(sample: &[u8], delimiter: Delimiter, carriage: bool) -> Option<(bool, u
         && let Ok(true) = records.next(&mut record)
     {
         lengths.push(record.len());
-        numbers += record.iter().filter(|field| Field::parse(field) != Field::Text).count();
+        numbers += record.iter().filter(|f| Field::parse(f, decimal) != Field::Text).count();
     }
     let splits = lengths.iter().any(|&n| n > 1);
     let even = lengths.windows(2).all(|pair| pair[0] == pair[1]);
@@ -63,7 +100,8 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Delimiter {
-        sniff(text.as_bytes(), true, false)
+        let sample = Sample { bytes: text.as_bytes(), complete: true };
+        Delimiter::sniff(&sample, false, Decimal::Point)
     }
 
     #[test]
@@ -74,6 +112,30 @@ mod tests {
         assert_eq!(found("x;y\n1,5;2,5\n"), Delimiter::Byte(b';'));
         assert_eq!(found("  1   2\n3 4\n"), Delimiter::Spaces);
         assert_eq!(found("\"a, b\";c\n1;2\n"), Delimiter::Byte(b';'));
+        assert_eq!(found("a|b c\n1|2\n"), Delimiter::Byte(b'|'));
+    }
+
+    #[test]
+    fn a_comma_before_decimals_separates_nothing() {
+        let found = |text: &str| {
+            let sample = Sample { bytes: text.as_bytes(), complete: true };
+            Delimiter::sniff(&sample, false, Decimal::Comma)
+        };
+        assert_eq!(found("1,5 2,5\n3,5 4,5\n"), Delimiter::Spaces);
+        assert_eq!(found("1,5;2\n3,5;4\n"), Delimiter::Byte(b';'));
+        assert_eq!(found("1,5\n3,5\n"), Delimiter::Byte(b'\t'));
+    }
+
+    #[test]
+    fn separators_that_cannot_be() {
+        for byte in b"\"#.+-a0\n\r\0\x80" {
+            assert!(Delimiter::chosen("a.csv", *byte, Decimal::Point).is_err(), "{byte}");
+        }
+        assert!(Delimiter::chosen("a.csv", b',', Decimal::Comma).is_err());
+        for byte in b",;|:\t/&^~!" {
+            let chosen = Delimiter::chosen("a.csv", *byte, Decimal::Point).unwrap();
+            assert_eq!(chosen, Delimiter::Byte(*byte));
+        }
     }
 
     #[test]
@@ -90,6 +152,7 @@ mod tests {
     #[test]
     fn a_cut_line_is_not_counted() {
         let text = "1;2;3\n4;5;6\n7;8";
-        assert_eq!(sniff(text.as_bytes(), false, false), Delimiter::Byte(b';'));
+        let sample = Sample { bytes: text.as_bytes(), complete: false };
+        assert_eq!(Delimiter::sniff(&sample, false, Decimal::Point), Delimiter::Byte(b';'));
     }
 }

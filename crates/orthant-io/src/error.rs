@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::number::{Decimal, has_other_mark};
+
 /// A column of a file, by its name if it has one, otherwise by its position counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
@@ -10,6 +12,16 @@ pub enum Column {
     Name(String),
     /// The position, counted from 1.
     Position(usize),
+}
+
+impl Column {
+    /// The name, or the position as text.
+    pub fn name(&self) -> String {
+        match self {
+            Column::Name(name) => name.clone(),
+            Column::Position(position) => position.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Column {
@@ -79,21 +91,21 @@ pub enum Error {
     },
 
     /// The operating system refused to read the file.
-    #[error("{path}: cannot read the file: {source}")]
+    #[error("{path}: cannot read the file: {}", because(.reason))]
     Read {
         /// The file.
         path: String,
-        /// The reason.
-        source: io::Error,
+        /// The reason. It is part of the message, and so no source of the error.
+        reason: io::Error,
     },
 
     /// The file could not be written; nothing was left behind.
-    #[error("{path}: cannot write the file: {source}")]
+    #[error("{path}: cannot write the file: {}", because(.reason))]
     Write {
         /// The file.
         path: String,
-        /// The reason.
-        source: io::Error,
+        /// The reason. It is part of the message, and so no source of the error.
+        reason: io::Error,
     },
 
     /// The file holds no bytes.
@@ -167,7 +179,7 @@ pub enum Error {
     },
 
     /// A field of a text file is neither a number nor a missing value.
-    #[error("{path}: {place}: cannot read {} as a number; {}", quote(.value), number_remedy(.value))]
+    #[error("{path}: {place}: cannot read {} as a number; {}", quote(.value), number_remedy(.value, *.comma))]
     NotANumber {
         /// The file.
         path: String,
@@ -175,6 +187,8 @@ pub enum Error {
         place: Place,
         /// The text of the field.
         value: String,
+        /// Numbers were expected to have a decimal comma.
+        comma: bool,
     },
 
     /// A value is missing, and missing values are not to be dropped.
@@ -223,13 +237,45 @@ pub enum Error {
         found: usize,
     },
 
+    /// A line of a journal is not as it was written.
+    #[error(
+        "{path}: line {line} is damaged: its checksum is not that of its content; delete the line or the file"
+    )]
+    Journal {
+        /// The file.
+        path: String,
+        /// The line, counted from 1.
+        line: u64,
+    },
+
     /// There is no column of this name or position.
-    #[error("{path}: no column {}; {}", quote(.column), available(.names.as_deref(), *.count))]
+    #[error(
+        "{path}: no column {}; {}{}",
+        quote(.column), available(.names.as_deref(), *.count),
+        if *.in_first_line { ", or use --header yes as the first line has that name" } else { "" }
+    )]
     UnknownColumn {
         /// The file.
         path: String,
         /// The column as it was asked for.
         column: String,
+        /// The names of the columns, if they have names.
+        names: Option<Vec<String>>,
+        /// The number of columns.
+        count: usize,
+        /// The first line of the file, which was taken for a row, has it.
+        in_first_line: bool,
+    },
+
+    /// No column holds numbers, so that none can be a coordinate.
+    #[error(
+        "{path}: none of the columns holds numbers; {}; if another character separates the fields of a table, name it \
+         with --separator",
+        available(.names.as_deref(), *.count)
+    )]
+    NoNumbers {
+        /// The file.
+        path: String,
         /// The names of the columns, if they have names.
         names: Option<Vec<String>>,
         /// The number of columns.
@@ -299,12 +345,88 @@ pub enum Error {
         points: usize,
     },
 
+    /// The parts of a table have different columns.
+    #[error(
+        "{path}: the parts {first} and {part} have different columns or types; all parts of a table need the same schema"
+    )]
+    DifferentParts {
+        /// The folder or pattern.
+        path: String,
+        /// The first part.
+        first: String,
+        /// The part that differs from it.
+        part: String,
+    },
+
+    /// What is read takes more memory than it may, or than there is.
+    #[error(
+        "{path}: reading it takes more {}; raise --memory, select fewer columns with --columns, or take a sample",
+        memory(*.limit)
+    )]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// The memory that was allowed, in bytes; nothing if the machine has no more.
+        limit: Option<u64>,
+    },
+
+    /// Two files have columns of different names.
+    #[error(
+        "{cloud} has the columns {} and {reference} has {}; choose the same ones with --columns, or match them by \
+         their order with --by-position",
+        list(.columns), list(.expected)
+    )]
+    DifferentColumns {
+        /// The file whose columns are expected.
+        reference: String,
+        /// Its columns.
+        expected: Vec<String>,
+        /// The other file.
+        cloud: String,
+        /// Its columns.
+        columns: Vec<String>,
+    },
+
+    /// Two files have points of different dimensions.
+    #[error(
+        "{reference} has {} and {cloud} has {}; use --columns to choose the same ones",
+        count(*.expected, "coordinate"), found
+    )]
+    DifferentDimensions {
+        /// The file whose dimension is expected.
+        reference: String,
+        /// Its dimension.
+        expected: usize,
+        /// The other file.
+        cloud: String,
+        /// Its dimension.
+        found: usize,
+    },
+
     /// An archive holds several arrays, and none was chosen.
     #[error("{path}: the file holds several arrays; choose one of {} as {path}:NAME", list(.keys))]
     ChooseKey {
         /// The file.
         path: String,
         /// The names of the arrays.
+        keys: Vec<String>,
+    },
+
+    /// An annotated matrix does not hold the array that was chosen or is read without a choice.
+    #[error(
+        "{path}: there is no {wanted}; {}",
+        if .keys.is_empty() {
+            "the file holds no dense matrices, so compute principal components first (scanpy.pp.pca)".to_owned()
+        } else {
+            format!("choose one of {} as {path}:NAME", list(.keys))
+        }
+    )]
+    NoMatrix {
+        /// The file.
+        path: String,
+        /// What was looked for.
+        wanted: String,
+        /// The matrices in the file.
         keys: Vec<String>,
     },
 
@@ -321,6 +443,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a limit was reached, of memory or of the disk: the input itself may be fine.
+    pub fn is_resource(&self) -> bool {
+        match self {
+            Error::TooLarge { .. } => true,
+            Error::Write { reason, .. } => matches!(
+                reason.kind(),
+                io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::FileTooLarge
+                    | io::ErrorKind::OutOfMemory
+            ),
+            _ => false,
+        }
+    }
+
     /// An error of reading: the end of the data where more was due means a truncated file.
     pub(crate) fn read(path: &str, source: io::Error) -> Self {
         let path = path.to_owned();
@@ -334,9 +471,9 @@ impl Error {
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Error::Malformed {
                 path,
                 format: "compressed",
-                detail: one_line(&source.to_string()),
+                detail: "the compressed data are damaged; get a complete copy".to_owned(),
             },
-            _ => Error::Read { path, source },
+            _ => Error::Read { path, reason: source },
         }
     }
 }
@@ -376,7 +513,7 @@ fn count(n: usize, noun: &str) -> String {
 }
 
 /// The first few names, in quotes.
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| quote(name)).collect();
     let shown = shown.join(", ");
@@ -384,6 +521,38 @@ fn list(names: &[String]) -> String {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
+}
+
+/// What the operating system says, without its number.
+pub(crate) fn because(error: &io::Error) -> String {
+    let mut text = one_line(&error.to_string());
+    while let Some(at) = text.rfind(" (os error ").filter(|_| text.ends_with(')')) {
+        text.truncate(at);
+    }
+    text
+}
+
+fn memory(limit: Option<u64>) -> String {
+    match limit {
+        Some(limit) => format!("than the {} of memory that it may use", size(limit)),
+        None => "memory than there is".to_owned(),
+    }
+}
+
+/// A number of bytes, readable.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return count(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = usize::from(value < 99.5);
+    format!("{value:.decimals$} {}", UNITS[unit])
 }
 
 fn available(names: Option<&[String]>, columns: usize) -> String {
@@ -394,10 +563,11 @@ fn available(names: Option<&[String]>, columns: usize) -> String {
     }
 }
 
-fn number_remedy(value: &str) -> &'static str {
-    if value.contains(',') && value.replace(',', ".").trim().parse::<f64>().is_ok() {
-        "write decimals with a point"
-    } else {
-        "correct it, or select the numeric columns with --columns"
+fn number_remedy(value: &str, comma: bool) -> &'static str {
+    let decimal = if comma { Decimal::Comma } else { Decimal::Point };
+    match (has_other_mark(value, decimal), comma) {
+        (true, false) => "write decimals with a point, or use --decimal ,",
+        (true, true) => "write decimals with a comma, or leave out --decimal",
+        (false, _) => "correct it, or select the numeric columns with --columns",
     }
 }

@@ -13,6 +13,11 @@ pub(crate) enum Format {
     Npz,
     Parquet,
     Ply,
+    Arrow,
+    Hdf5 {
+        /// The file is an annotated matrix: see `AnnData`.
+        annotated: bool,
+    },
 }
 
 pub(crate) const GZIP: &[u8] = b"\x1f\x8b";
@@ -20,36 +25,151 @@ pub(crate) const NPY: &[u8] = b"\x93NUMPY";
 const ZIP: &[u8] = b"PK\x03\x04";
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06";
 const PARQUET: &[u8] = b"PAR1";
+pub(crate) const ARROW: &[u8] = b"ARROW1";
+/// What a message of an Arrow stream begins with.
+pub(crate) const ARROW_MESSAGE: &[u8] = b"\xff\xff\xff\xff";
+const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 /// The beginnings of files that are often mistaken for data.
-const FOREIGN: [(&[u8], &str); 9] = [
+const FOREIGN: [(&[u8], &str); 6] = [
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
     (b"%PDF-", "a PDF document"),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard"),
-    (b"BZh", "compressed with bzip2"),
     (b"\xff\xfe", "text in UTF-16; save it as UTF-8"),
     (b"\xfe\xff", "text in UTF-16; save it as UTF-8"),
 ];
+
+/// A format that is known and not read: the endings of its names, its first bytes, what it is and what to do.
+struct Refused {
+    extensions: &'static [&'static str],
+    magic: &'static [&'static [u8]],
+    what: &'static str,
+    remedy: &'static str,
+}
+
+const REFUSED: [Refused; 12] = [
+    Refused {
+        extensions: &["bz2", "tbz2"],
+        magic: &[b"BZh1", b"BZh2", b"BZh3", b"BZh4", b"BZh5", b"BZh6", b"BZh7", b"BZh8", b"BZh9"],
+        what: "a file compressed with bzip2",
+        remedy: "unpack it with bunzip2, or compress it with gzip",
+    },
+    Refused {
+        extensions: &["xz", "lzma", "txz"],
+        magic: &[b"\xfd7zXZ\0"],
+        what: "a file compressed with xz",
+        remedy: "unpack it with unxz, or compress it with gzip",
+    },
+    Refused {
+        extensions: &["zst"],
+        magic: &[b"\x28\xb5\x2f\xfd"],
+        what: "a file compressed with Zstandard",
+        remedy: "unpack it with unzstd, or compress it with gzip",
+    },
+    Refused {
+        extensions: &["7z", "rar", "tar", "tgz"],
+        magic: &[b"7z\xbc\xaf\x27\x1c", b"Rar!"],
+        what: "an archive of files",
+        remedy: "unpack it and give the file inside",
+    },
+    Refused {
+        extensions: &["jsonl", "ndjson"],
+        magic: &[],
+        what: "JSON Lines",
+        remedy: "write the points as CSV, for example with pandas.read_json(..., lines=True).to_csv(..., index=False)",
+    },
+    Refused {
+        extensions: &["json"],
+        magic: &[],
+        what: "JSON",
+        remedy: "write the points as CSV, for example with pandas.read_json(...).to_csv(..., index=False)",
+    },
+    Refused {
+        extensions: &["xlsx", "xls", "xlsm", "xlsb", "ods"],
+        magic: &[b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
+        what: "a spreadsheet",
+        remedy: "save the sheet as CSV",
+    },
+    Refused {
+        extensions: &["rds", "rda", "rdata"],
+        magic: &[b"RDX2\n", b"RDX3\n", b"X\n\0\0\0\x02", b"X\n\0\0\0\x03"],
+        what: "a file of R objects",
+        remedy: "write the table as CSV with write.csv(..., row.names = FALSE)",
+    },
+    Refused {
+        extensions: &["pkl", "pickle", "pt", "pth", "joblib"],
+        magic: &[b"\x80\x02}", b"\x80\x03c", b"\x80\x03}", b"\x80\x04\x95", b"\x80\x05\x95"],
+        what: "a pickle, which runs code when it is read,",
+        remedy: "save the array with numpy.save",
+    },
+    Refused {
+        extensions: &["mat"],
+        magic: &[b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file"],
+        what: "a MATLAB file",
+        remedy: "write the matrix as CSV with writematrix, or convert it with scipy.io.loadmat and numpy.save",
+    },
+    Refused {
+        extensions: &["db", "sqlite", "sqlite3", "duckdb"],
+        magic: &[b"SQLite format 3\0"],
+        what: "a database",
+        remedy: "export the table as CSV or Parquet",
+    },
+    Refused {
+        extensions: &[],
+        magic: &[b"FEA1"],
+        what: "version 1 of Feather",
+        remedy: "write it anew with pyarrow.feather.write_feather",
+    },
+];
+
+/// What a file is, and what to do instead, if its name or its content is of a format that is not read.
+pub(crate) fn refused(name: &str, head: &[u8]) -> Option<(&'static str, &'static str)> {
+    let extension = extension(&name.to_ascii_lowercase()).map(ToOwned::to_owned);
+    let by_name = |r: &&Refused| extension.as_deref().is_some_and(|e| r.extensions.contains(&e));
+    let by_content = |r: &&Refused| r.magic.iter().any(|magic| head.starts_with(magic));
+    let (rows, object) = (head.starts_with(b"{\"") || head.starts_with(b"{}"), is_json(head));
+    let by_words = |r: &&Refused| match r.what {
+        "JSON Lines" => rows,
+        "JSON" => object,
+        _ => false,
+    };
+    let find = |which: &dyn Fn(&&Refused) -> bool| REFUSED.iter().find(|r| which(r));
+    let found = find(&by_name).or_else(|| find(&by_content)).or_else(|| find(&by_words))?;
+    Some((found.what, found.remedy))
+}
+
+/// Whether content begins like an object or a list; one that begins so is no table.
+fn is_json(head: &[u8]) -> bool {
+    let inside =
+        |open: u8| head.trim_ascii_start().strip_prefix(&[open]).map(<[u8]>::trim_ascii_start);
+    let object = inside(b'{').is_some_and(|rest| matches!(rest.first(), Some(b'"' | b'}')));
+    let list = inside(b'[').is_some_and(|rest| matches!(rest.first(), Some(b'{' | b'[' | b']')));
+    object || list
+}
+
+/// The last ending of a file name, without folders and `.gz`.
+fn extension(name: &str) -> Option<&str> {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    file.rsplit_once('.').map(|(_, extension)| extension)
+}
 
 impl Format {
     /// The format that an extension stands for, and whether the name ends in `.gz`.
     pub(crate) fn of_name(name: &str) -> (Option<Format>, bool) {
         let name = name.to_ascii_lowercase();
-        let (name, gzip) = match name.strip_suffix(".gz") {
-            Some(inner) => (inner, true),
-            None => (name.as_str(), false),
-        };
-        let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
-        let format = match file.rsplit_once('.').map(|(_, extension)| extension) {
+        let gzip = name.strip_suffix(".gz").is_some();
+        let format = match extension(&name) {
             Some("csv" | "txt" | "dat") => Some(Format::Text { tabs: false }),
             Some("tsv") => Some(Format::Text { tabs: true }),
             Some("npy") => Some(Format::Npy),
             Some("npz") => Some(Format::Npz),
             Some("parquet" | "pq") => Some(Format::Parquet),
             Some("ply") => Some(Format::Ply),
+            Some("arrow" | "feather" | "ipc" | "arrows") => Some(Format::Arrow),
+            Some("h5" | "hdf5") => Some(Format::Hdf5 { annotated: false }),
+            Some("h5ad") => Some(Format::Hdf5 { annotated: true }),
             _ => None,
         };
         (format, gzip)
@@ -69,6 +189,8 @@ impl Format {
             Format::Npz => &[ZIP, EMPTY_ZIP],
             Format::Parquet => &[PARQUET],
             Format::Ply => &[b"ply\n", b"ply\r", b"ply "],
+            Format::Arrow => &[ARROW, ARROW_MESSAGE],
+            Format::Hdf5 { .. } => &[HDF5],
         };
         if magics.iter().any(|magic| head.starts_with(magic)) {
             return Ok(());
@@ -93,6 +215,8 @@ impl Format {
             Format::Npz => "an archive of NumPy arrays",
             Format::Parquet => "a Parquet file",
             Format::Ply => "a PLY file",
+            Format::Arrow => "an Arrow file",
+            Format::Hdf5 { .. } => "an HDF5 file",
         }
     }
 }
@@ -106,6 +230,10 @@ fn binary_format(head: &[u8]) -> Option<Format> {
     } else if head.starts_with(PARQUET) && is_binary(head) {
         // A header of a table in text may well begin with PAR1.
         Some(Format::Parquet)
+    } else if head.starts_with(HDF5) {
+        Some(Format::Hdf5 { annotated: false })
+    } else if (head.starts_with(ARROW) && is_binary(head)) || head.starts_with(ARROW_MESSAGE) {
+        Some(Format::Arrow)
     } else if is_ply(head) {
         Some(Format::Ply)
     } else {
@@ -165,6 +293,20 @@ mod tests {
         assert_eq!(Format::of_name("a.csv/b"), (None, false));
         assert_eq!(Format::of_name("csv"), (None, false));
         assert_eq!(Format::of_name("-"), (None, false));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let refused = |name: &str, head: &[u8]| refused(name, head).map(|(what, _)| what);
+        assert_eq!(refused("a.json", b"1,2\n"), Some("JSON"));
+        assert_eq!(refused("a.jsonl.gz", b"1"), Some("JSON Lines"));
+        assert_eq!(refused("a.CSV.BZ2", b"1"), Some("a file compressed with bzip2"));
+        assert_eq!(refused("-", b"BZh91AY&SY"), Some("a file compressed with bzip2"));
+        assert_eq!(refused("-", b"{\"x\": 1}\n{\"x\": 2}\n"), Some("JSON Lines"));
+        assert_eq!(refused("a.txt", b" [[1, 2],"), Some("JSON"));
+        assert_eq!(refused("a.csv", b"[x],[y]\n1,2"), None);
+        assert_eq!(refused("a.csv", b"BZhx,y\n1,2"), None);
+        assert_eq!(refused("json", b"1,2"), None);
     }
 
     #[test]

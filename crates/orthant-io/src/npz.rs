@@ -5,7 +5,8 @@ use std::io::{BufReader, Read, Seek};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use crate::error::{Column, Error, one_line};
+use crate::budget::Budget;
+use crate::error::{Column, Error};
 use crate::numpy::{self, Array};
 use crate::select::Selection;
 use crate::{Cloud, ReadOptions};
@@ -16,18 +17,12 @@ pub(crate) fn read(
     key: Option<&str>,
     reader: impl Read + Seek,
     options: &ReadOptions,
+    budget: &Budget,
 ) -> Result<Cloud, Error> {
-    let mut archive = Archive::open(path, reader)?;
+    let mut archive = Archive::open(path, reader, budget)?;
     let key = match (key, archive.keys.as_slice()) {
         (Some(key), _) => key.to_owned(),
         (None, [only]) => only.clone(),
-        (None, []) => {
-            return Err(Error::Malformed {
-                path: path.to_owned(),
-                format: "npz",
-                detail: "the archive holds no arrays".to_owned(),
-            });
-        }
         (None, keys) => {
             // Weights from the same file leave one array less to choose from.
             let mut others = keys.iter().filter(|&k| Some(k) != options.weights.as_ref());
@@ -45,8 +40,8 @@ pub(crate) fn read(
         // The weights, if any, are a column of the array.
         let table = array.table(path);
         let selection = table.select(options, || Ok((0..table.count).collect()))?;
-        let screen = numpy::screen(&array, &table, &selection, options);
-        let (values, weights) = array.arrange(&selection);
+        let screen = numpy::screen(&array, &table, &selection, options, budget)?;
+        let (values, weights) = array.arrange(&selection, budget)?;
         return screen.finish(values, weights);
     };
 
@@ -67,9 +62,9 @@ pub(crate) fn read(
     let mut columns = options.clone();
     columns.weights = None;
     let selection: Selection = table.select(&columns, || Ok((0..table.count).collect()))?;
-    let mut screen = numpy::screen(&array, &table, &selection, options);
+    let mut screen = numpy::screen(&array, &table, &selection, options, budget)?;
     screen.weights_label = Some(Column::Name(name.clone()));
-    let (values, _) = array.arrange(&selection);
+    let (values, _) = array.arrange(&selection, budget)?;
     screen.finish(values, Some(weights))
 }
 
@@ -78,17 +73,22 @@ struct Archive<'a, R> {
     zip: ZipArchive<R>,
     /// The names of the arrays.
     keys: Vec<String>,
+    budget: &'a Budget,
 }
 
 impl<'a, R: Read + Seek> Archive<'a, R> {
-    fn open(path: &'a str, reader: R) -> Result<Self, Error> {
+    fn open(path: &'a str, reader: R, budget: &'a Budget) -> Result<Self, Error> {
         let zip = ZipArchive::new(reader).map_err(|error| zip_error(path, error))?;
-        let keys = zip
-            .file_names()
-            .filter_map(Result::ok)
-            .filter_map(|name| name.strip_suffix(".npy").map(ToOwned::to_owned))
+        let names: Vec<String> = zip.file_names().filter_map(Result::ok).map(Into::into).collect();
+        let keys: Vec<String> = names
+            .iter()
+            .filter_map(|name| name.strip_suffix(".npy"))
+            .map(ToOwned::to_owned)
             .collect();
-        Ok(Archive { path, zip, keys })
+        if keys.is_empty() {
+            return Err(foreign(path, &names));
+        }
+        Ok(Archive { path, zip, keys, budget })
     }
 
     fn array(&mut self, key: &str) -> Result<Array, Error> {
@@ -107,17 +107,39 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
             .map_err(|error| zip_error(self.path, error))?;
         // Messages about an array name it like the command line does.
         let name = format!("{}:{found}", self.path);
-        Array::read(&name, BufReader::new(entry), None)
+        Array::read(&name, BufReader::new(entry), None, self.budget)
     }
 }
 
 fn zip_error(path: &str, error: ZipError) -> Error {
     match error {
         ZipError::Io(source) => Error::read(path, source),
-        error => Error::Malformed {
+        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
+            Error::Unsupported {
+                path: path.to_owned(),
+                what: "this kind of zip archive".to_owned(),
+                remedy: "write it with numpy.savez or numpy.savez_compressed".to_owned(),
+            }
+        }
+        _ => Error::Malformed {
             path: path.to_owned(),
             format: "npz",
-            detail: one_line(&error.to_string()),
+            detail: "its table of contents is damaged".to_owned(),
         },
     }
+}
+
+/// An archive that holds no arrays.
+fn foreign(path: &str, names: &[String]) -> Error {
+    let has = |part: &str| names.iter().any(|name| name.starts_with(part));
+    let (what, remedy) = if has("xl/") {
+        ("an Excel workbook", "save the sheet as CSV")
+    } else if has("content.xml") {
+        ("an OpenDocument file", "save the sheet as CSV")
+    } else if names.is_empty() {
+        ("an empty zip archive", "give a file with data")
+    } else {
+        ("a zip archive without NumPy arrays", "unpack it and give the file inside")
+    };
+    Error::Unsupported { path: path.to_owned(), what: what.to_owned(), remedy: remedy.to_owned() }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use crate::budget::Budget;
 use crate::error::{Error, quote};
 use crate::npy_header::{Header, malformed};
 use crate::screen::Screen;
@@ -14,12 +15,13 @@ pub(crate) fn read(
     reader: impl Read,
     length: Option<u64>,
     options: &ReadOptions,
+    budget: &Budget,
 ) -> Result<Cloud, Error> {
-    let array = Array::read(path, reader, length)?;
+    let array = Array::read(path, reader, length, budget)?;
     let table = array.table(path);
     let selection = table.select(options, || Ok((0..table.count).collect()))?;
-    let screen = screen(&array, &table, &selection, options);
-    let (values, weights) = array.arrange(&selection);
+    let screen = screen(&array, &table, &selection, options, budget)?;
+    let (values, weights) = array.arrange(&selection, budget)?;
     screen.finish(values, weights)
 }
 
@@ -29,9 +31,13 @@ pub(crate) fn screen<'a>(
     table: &Table<'a>,
     selection: &Selection,
     options: &ReadOptions,
-) -> Screen<'a> {
-    let others = selection.others.iter().map(|&i| table.other(i, array.cells(i))).collect();
-    Screen::new(table, selection, options, "NaN", others)
+    budget: &Budget,
+) -> Result<Screen<'a>, Error> {
+    let mut others = Vec::new();
+    for &i in &selection.others {
+        others.push(table.other(i, array.cells(i, budget)?));
+    }
+    Ok(Screen::new(table, selection, options, "NaN", others))
 }
 
 /// An array of one or two axes, in the order in which it is stored.
@@ -50,6 +56,7 @@ impl Array {
         path: &str,
         mut reader: impl Read,
         length: Option<u64>,
+        budget: &Budget,
     ) -> Result<Self, Error> {
         let (header, size) = Header::read(path, &mut reader)?;
         let dtype = Dtype::parse(path, &header.descr)?;
@@ -87,10 +94,11 @@ impl Array {
         {
             return Err(short(have));
         }
+        let reserved = if length.is_some() { count } else { 0 };
         let values =
-            dtype.decode(&mut reader, count, length.is_some()).map_err(|stop| match stop {
+            dtype.decode(&mut reader, count, reserved, budget).map_err(|stop| match stop {
                 Stop::End(read) => short(read),
-                Stop::Error(source) => Error::read(path, source),
+                Stop::Error(error) => error,
             })?;
         // Reading to the end also makes the decompressors verify their checksums.
         let more = reader.read(&mut [0]).map_err(|source| Error::read(path, source))?;
@@ -101,6 +109,25 @@ impl Array {
             ));
         }
         Ok(Array { values, rows, columns, fortran: header.fortran, axes: header.shape.len() })
+    }
+
+    /// An array from its bytes, row after row; nothing if there are not as many as the shape takes.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        dtype: Dtype,
+        (rows, columns): (usize, usize),
+        axes: usize,
+        budget: &Budget,
+    ) -> Option<Result<Self, Error>> {
+        let count = rows.checked_mul(columns)?;
+        if count.checked_mul(dtype.size()) != Some(bytes.len()) {
+            return None;
+        }
+        match dtype.decode(&mut &*bytes, count, count, budget) {
+            Ok(values) => Some(Ok(Array { values, rows, columns, fortran: false, axes })),
+            Err(Stop::End(_)) => None,
+            Err(Stop::Error(error)) => Some(Err(error)),
+        }
     }
 
     pub(crate) fn table<'a>(&self, path: &'a str) -> Table<'a> {
@@ -120,28 +147,37 @@ impl Array {
     }
 
     /// A column as text.
-    fn cells(&self, column: usize) -> Vec<String> {
+    pub(crate) fn cells(&self, column: usize, budget: &Budget) -> Result<Vec<String>, Error> {
         let layout = Layout { rows: self.rows, columns: self.columns, fortran: self.fortran };
-        let rows = (0..self.rows).map(|row| layout.at(row, column));
-        match &self.values {
-            Values::F32(values) => rows.map(|at| values[at].to_string()).collect(),
-            Values::F64(values) => rows.map(|at| values[at].to_string()).collect(),
+        let mut cells = Vec::new();
+        for at in (0..self.rows).map(|row| layout.at(row, column)) {
+            let cell = match &self.values {
+                Values::F32(values) => values[at].to_string(),
+                Values::F64(values) => values[at].to_string(),
+            };
+            budget.push_cell(&mut cells, cell)?;
         }
+        Ok(cells)
     }
 
     /// The coordinates, point after point, and the weights.
-    pub(crate) fn arrange(self, selection: &Selection) -> (Values, Option<Vec<f64>>) {
+    pub(crate) fn arrange(
+        self,
+        selection: &Selection,
+        budget: &Budget,
+    ) -> Result<(Values, Option<Vec<f64>>), Error> {
         let layout = Layout { rows: self.rows, columns: self.columns, fortran: self.fortran };
-        match self.values {
+        let (columns, weights) = (&selection.coordinates, selection.weights);
+        Ok(match self.values {
             Values::F32(values) => {
-                let weights = selection.weights.map(|i| layout.column(&values, i));
-                (Values::F32(layout.pick(values, &selection.coordinates)), weights)
+                let weights = weights.map(|i| layout.column(&values, i, budget)).transpose()?;
+                (Values::F32(layout.pick(values, columns, budget)?), weights)
             }
             Values::F64(values) => {
-                let weights = selection.weights.map(|i| layout.column(&values, i));
-                (Values::F64(layout.pick(values, &selection.coordinates)), weights)
+                let weights = weights.map(|i| layout.column(&values, i, budget)).transpose()?;
+                (Values::F64(layout.pick(values, columns, budget)?), weights)
             }
-        }
+        })
     }
 }
 
@@ -157,20 +193,33 @@ impl Layout {
         if self.fortran { column * self.rows + row } else { row * self.columns + column }
     }
 
-    fn column<T: Copy + Into<f64>>(&self, values: &[T], column: usize) -> Vec<f64> {
-        (0..self.rows).map(|row| values[self.at(row, column)].into()).collect()
+    fn column<T: Copy + Into<f64>>(
+        &self,
+        values: &[T],
+        column: usize,
+        budget: &Budget,
+    ) -> Result<Vec<f64>, Error> {
+        let mut numbers = budget.vector(self.rows)?;
+        numbers.extend((0..self.rows).map(|row| values[self.at(row, column)].into()));
+        Ok(numbers)
     }
 
-    fn pick<T: Copy>(&self, values: Vec<T>, columns: &[usize]) -> Vec<T> {
+    fn pick<T: Copy>(
+        &self,
+        values: Vec<T>,
+        columns: &[usize],
+        budget: &Budget,
+    ) -> Result<Vec<T>, Error> {
         let in_place = !self.fortran || self.columns == 1 || self.rows == 1;
         if in_place && columns.iter().copied().eq(0..self.columns) {
-            return values;
+            return Ok(values);
         }
-        let mut picked = Vec::with_capacity(self.rows * columns.len());
+        let mut picked = budget.vector(self.rows * columns.len())?;
         for row in 0..self.rows {
             picked.extend(columns.iter().map(|&column| values[self.at(row, column)]));
         }
-        picked
+        budget.give(values.capacity() * size_of::<T>());
+        Ok(picked)
     }
 }
 
@@ -178,18 +227,19 @@ impl Layout {
 enum Stop {
     /// The data end after this many bytes.
     End(u64),
-    Error(io::Error),
+    Error(Error),
 }
 
 /// The type of the numbers in an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Dtype {
-    kind: Kind,
-    big: bool,
+pub(crate) struct Dtype {
+    pub(crate) kind: Kind,
+    /// The most significant byte comes first.
+    pub(crate) big: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     F2,
     F4,
     F8,
@@ -251,65 +301,72 @@ impl Dtype {
         }
     }
 
-    /// Reads the numbers; integers beyond 2^53 are rounded. `trusted` says that this many are there, so that memory can be reserved.
-    fn decode(self, reader: &mut impl Read, count: usize, trusted: bool) -> Result<Values, Stop> {
-        let big = self.big;
-        match self.kind {
-            Kind::F4 => collect(reader, count, trusted, big, f32::from_le_bytes).map(Values::F32),
-            Kind::F8 => collect(reader, count, trusted, big, f64::from_le_bytes).map(Values::F64),
-            Kind::F2 => collect(reader, count, trusted, big, |b| half(u16::from_le_bytes(b)))
-                .map(Values::F64),
-            Kind::I1 => collect(reader, count, trusted, big, |b| f64::from(i8::from_le_bytes(b)))
-                .map(Values::F64),
-            Kind::I2 => collect(reader, count, trusted, big, |b| f64::from(i16::from_le_bytes(b)))
-                .map(Values::F64),
-            Kind::I4 => collect(reader, count, trusted, big, |b| f64::from(i32::from_le_bytes(b)))
-                .map(Values::F64),
-            Kind::I8 => collect(reader, count, trusted, big, |b| i64::from_le_bytes(b) as f64)
-                .map(Values::F64),
-            Kind::U1 => collect(reader, count, trusted, big, |b| f64::from(u8::from_le_bytes(b)))
-                .map(Values::F64),
-            Kind::U2 => collect(reader, count, trusted, big, |b| f64::from(u16::from_le_bytes(b)))
-                .map(Values::F64),
-            Kind::U4 => collect(reader, count, trusted, big, |b| f64::from(u32::from_le_bytes(b)))
-                .map(Values::F64),
-            Kind::U8 => collect(reader, count, trusted, big, |b| u64::from_le_bytes(b) as f64)
-                .map(Values::F64),
-        }
+    /// Reads the numbers; integers beyond 2^53 are rounded. Memory is reserved for so many, as these are known to be
+    /// there.
+    fn decode(
+        self,
+        reader: &mut impl Read,
+        count: usize,
+        reserved: usize,
+        budget: &Budget,
+    ) -> Result<Values, Stop> {
+        let mut source = Source { reader, count, reserved, big: self.big, budget };
+        Ok(match self.kind {
+            Kind::F4 => Values::F32(source.collect(f32::from_le_bytes)?),
+            Kind::F8 => Values::F64(source.collect(f64::from_le_bytes)?),
+            Kind::F2 => Values::F64(source.collect(|b| half(u16::from_le_bytes(b)))?),
+            Kind::I1 => Values::F64(source.collect(|b| f64::from(i8::from_le_bytes(b)))?),
+            Kind::I2 => Values::F64(source.collect(|b| f64::from(i16::from_le_bytes(b)))?),
+            Kind::I4 => Values::F64(source.collect(|b| f64::from(i32::from_le_bytes(b)))?),
+            Kind::I8 => Values::F64(source.collect(|b| i64::from_le_bytes(b) as f64)?),
+            Kind::U1 => Values::F64(source.collect(|b| f64::from(u8::from_le_bytes(b)))?),
+            Kind::U2 => Values::F64(source.collect(|b| f64::from(u16::from_le_bytes(b)))?),
+            Kind::U4 => Values::F64(source.collect(|b| f64::from(u32::from_le_bytes(b)))?),
+            Kind::U8 => Values::F64(source.collect(|b| u64::from_le_bytes(b) as f64)?),
+        })
     }
 }
 
-/// Reads `count` numbers of `N` bytes.
-fn collect<const N: usize, T>(
-    reader: &mut impl Read,
+/// Numbers in binary.
+struct Source<'a, R> {
+    reader: &'a mut R,
     count: usize,
-    trusted: bool,
+    /// A header may claim any number of values; memory is not reserved on its word alone.
+    reserved: usize,
     big: bool,
-    number: impl Fn([u8; N]) -> T,
-) -> Result<Vec<T>, Stop> {
-    // A header may claim any number of values; memory is not reserved on its word alone.
-    const UNTRUSTED: usize = 1 << 20;
-    const CHUNK: usize = 1 << 16;
-    let mut numbers = Vec::with_capacity(if trusted { count } else { count.min(UNTRUSTED) });
-    let mut buffer = vec![0; CHUNK];
-    while numbers.len() < count {
-        let want = (count - numbers.len()).min(CHUNK / N) * N;
-        let got = fill(reader, &mut buffer[..want]).map_err(Stop::Error)?;
-        if got < want {
-            return Err(Stop::End((numbers.len() * N + got) as u64));
+    budget: &'a Budget,
+}
+
+impl<R: Read> Source<'_, R> {
+    /// Reads numbers of `N` bytes.
+    fn collect<const N: usize, T>(
+        &mut self,
+        number: impl Fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, Stop> {
+        const CHUNK: usize = 1 << 16;
+        let mut numbers = self.budget.vector(self.reserved).map_err(Stop::Error)?;
+        let mut buffer = vec![0; CHUNK];
+        while numbers.len() < self.count {
+            let want = (self.count - numbers.len()).min(CHUNK / N) * N;
+            let got = fill(self.reader, &mut buffer[..want])
+                .map_err(|source| Stop::Error(self.budget.error(source)))?;
+            if got < want {
+                return Err(Stop::End((numbers.len() * N + got) as u64));
+            }
+            let (chunks, _) = buffer[..want].as_chunks::<N>();
+            self.budget.reserve(&mut numbers, chunks.len()).map_err(Stop::Error)?;
+            if self.big {
+                numbers.extend(chunks.iter().map(|&chunk| {
+                    let mut chunk = chunk;
+                    chunk.reverse();
+                    number(chunk)
+                }));
+            } else {
+                numbers.extend(chunks.iter().map(|&chunk| number(chunk)));
+            }
         }
-        let (chunks, _) = buffer[..want].as_chunks::<N>();
-        if big {
-            numbers.extend(chunks.iter().map(|&chunk| {
-                let mut chunk = chunk;
-                chunk.reverse();
-                number(chunk)
-            }));
-        } else {
-            numbers.extend(chunks.iter().map(|&chunk| number(chunk)));
-        }
+        Ok(numbers)
     }
-    Ok(numbers)
 }
 
 /// Reads until the buffer is full or the data end; returns how much was read.

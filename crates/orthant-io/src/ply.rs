@@ -3,10 +3,11 @@
 //! Read here rather than by a crate: those at hand refuse `nan` and `.5` in text and lose a
 //! property if two have the same name, which shifts all binary data after it.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
+use crate::budget::{Budget, Limited};
 use crate::error::{Error, Place, one_line, quote};
-use crate::number::Field;
+use crate::number::{Decimal, Field};
 use crate::screen::Screen;
 use crate::select::Table;
 use crate::{Cloud, Other, Others, ReadOptions, Values};
@@ -17,9 +18,11 @@ const LONGEST_HEADER: u64 = 1 << 20;
 /// Reads the vertices.
 pub(crate) fn read(
     path: &str,
-    mut reader: impl BufRead,
+    reader: impl Read,
     options: &ReadOptions,
+    budget: &Budget,
 ) -> Result<Cloud, Error> {
+    let mut reader = BufReader::new(budget.limit(reader));
     let header = Header::read(path, &mut reader)?;
     let Some(at) = header.elements.iter().position(|e| e.name == "vertex") else {
         return Err(malformed(path, "there is no element vertex".to_owned()));
@@ -50,7 +53,7 @@ pub(crate) fn read(
         }
     }
 
-    let mut body = Body { path, reader, encoding: header.encoding, line: Vec::new() };
+    let mut body = Body { path, reader, encoding: header.encoding, line: Vec::new(), budget };
     for element in &header.elements[..at] {
         body.skip(element)?;
     }
@@ -60,26 +63,45 @@ pub(crate) fn read(
         let at = columns.iter().position(|&c| c == i).unwrap_or_default();
         numbers.iter().copied().skip(at).step_by(columns.len())
     };
-    let weights = selection.weights.map(|i| column(i).collect());
+    let weights = match selection.weights {
+        Some(i) => {
+            let mut weights = budget.vector(numbers.len() / columns.len())?;
+            weights.extend(column(i));
+            Some(weights)
+        }
+        None => None,
+    };
     let is_narrow = |i: usize| vertex.properties[i].kind == Kind::Scalar(Scalar::F32);
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the numbers were read as 32-bit floats, so nothing is lost"
     )]
     let text = |i: usize, x: f64| if is_narrow(i) { (x as f32).to_string() } else { x.to_string() };
-    let others: Vec<Other> = (selection.others.iter())
-        .map(|&i| table.other(i, column(i).map(|x| text(i, x)).collect()))
-        .collect();
+    let mut others: Vec<Other> = Vec::new();
+    for &i in &selection.others {
+        let mut cells = Vec::new();
+        for x in column(i) {
+            budget.push_cell(&mut cells, text(i, x))?;
+        }
+        others.push(table.other(i, cells));
+    }
     let coordinates = numbers.chunks_exact(columns.len()).flat_map(|row| &row[..dim]);
     let narrow = selection.coordinates.iter().all(|&i| is_narrow(i));
+    let points = numbers.len() / columns.len() * dim;
     let values = if narrow {
+        let mut values = budget.vector(points)?;
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the numbers were read as 32-bit floats, so nothing is lost"
         )]
-        Values::F32(coordinates.map(|&x| x as f32).collect())
+        values.extend(coordinates.map(|&x| x as f32));
+        Values::F32(values)
+    } else if columns.len() == dim {
+        Values::F64(numbers)
     } else {
-        Values::F64(coordinates.copied().collect())
+        let mut values = budget.vector(points)?;
+        values.extend(coordinates);
+        Values::F64(values)
     };
     Screen::new(&table, &selection, options, "NaN", others).finish(values, weights)
 }
@@ -95,6 +117,7 @@ fn default_columns(table: &Table<'_>) -> Result<Vec<usize>, Error> {
             column: if x.is_none() { "x" } else { "y" }.to_owned(),
             names: Some(names.to_vec()),
             count: table.count,
+            in_first_line: false,
         }),
     }
 }
@@ -278,9 +301,10 @@ struct Body<'a, R> {
     encoding: Encoding,
     /// The current line of text.
     line: Vec<u8>,
+    budget: &'a Budget,
 }
 
-impl<R: BufRead> Body<'_, R> {
+impl<R: Read> Body<'_, BufReader<Limited<R>>> {
     /// Passes over an element.
     fn skip(&mut self, element: &Element) -> Result<(), Error> {
         if element.properties.is_empty() {
@@ -322,6 +346,7 @@ impl<R: BufRead> Body<'_, R> {
                     }
                 })?;
             }
+            self.budget.reserve(&mut numbers, row.len())?;
             numbers.extend_from_slice(&row);
         }
         Ok(numbers)
@@ -329,12 +354,15 @@ impl<R: BufRead> Body<'_, R> {
 
     /// Reads the next line that is not blank.
     fn next_line(&mut self, element: &Element, index: u64) -> Result<(), Error> {
+        // A line without an end would fill the memory. Vectors double, and a block is read ahead.
+        let left = (self.budget.left() / 4).saturating_add(1 << 16);
+        self.reader.get_mut().restart(left);
         loop {
             self.line.clear();
             let length = self
                 .reader
                 .read_until(b'\n', &mut self.line)
-                .map_err(|source| Error::read(self.path, source))?;
+                .map_err(|source| self.budget.error(source))?;
             if length == 0 {
                 return Err(self.short(element, index));
             }
@@ -361,7 +389,7 @@ impl<R: BufRead> Body<'_, R> {
             let token = tokens.next().ok_or_else(|| wrong("too few values"))?;
             match property.kind {
                 Kind::List { .. } => {
-                    let count = match Field::parse(token) {
+                    let count = match Field::parse(token, Decimal::Point) {
                         Field::Number(count) => list_length(count),
                         _ => None,
                     };
@@ -376,6 +404,7 @@ impl<R: BufRead> Body<'_, R> {
                         path: self.path.to_owned(),
                         place: Place { row: index + 1, line: None, column: table.label(i) },
                         value: String::from_utf8_lossy(token).into_owned(),
+                        comma: false,
                     })?;
                 }
             }
@@ -394,6 +423,8 @@ impl<R: BufRead> Body<'_, R> {
         each: &mut impl FnMut(usize, f64),
     ) -> Result<(), Error> {
         let big = self.encoding == Encoding::Big;
+        // What is passed over takes no memory.
+        self.reader.get_mut().restart(u64::MAX);
         let mut all = || -> io::Result<bool> {
             for (i, property) in element.properties.iter().enumerate() {
                 match property.kind {
@@ -421,7 +452,7 @@ impl<R: BufRead> Body<'_, R> {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Err(self.short(element, index))
             }
-            Err(error) => Err(Error::read(self.path, error)),
+            Err(error) => Err(self.budget.error(error)),
         }
     }
 

@@ -4,26 +4,40 @@ use std::io::{self, BufRead, BufReader, Chain, Read};
 
 use csv::{ByteRecord, Terminator};
 
+use crate::budget::{Budget, Limited};
 use crate::delimiter::Delimiter;
 
+const BUFFER: usize = 1 << 16;
+
+/// The memory that a byte of a record may take: it may be a field, of which the end is kept, and buffers double.
+const COST: u64 = 20;
+
 /// Yields records, passing over blank lines and comments.
-pub(crate) enum Records<R: Read> {
+///
+/// A record, with all that is passed over before it, may not take more memory than there is for it.
+pub(crate) struct Records<'a, R: Read> {
+    source: Source<R>,
+    budget: &'a Budget,
+}
+
+enum Source<R: Read> {
     /// Fields between single characters, with quotes.
     Delimited {
-        reader: csv::Reader<Chain<R, &'static [u8]>>,
+        reader: csv::Reader<Chain<Limited<R>, &'static [u8]>>,
         /// The lines can be counted: the file does not end them the way old Macs did.
         lines: bool,
     },
     /// Fields between any amount of white space.
-    Spaced { reader: BufReader<R>, end: u8, line: u64, buffer: Vec<u8> },
+    Spaced { reader: BufReader<Limited<R>>, end: u8, line: u64, buffer: Vec<u8> },
 }
 
-impl<R: Read> Records<R> {
+impl<'a, R: Read> Records<'a, R> {
     /// `carriage` says that lines end with a carriage return alone.
-    pub(crate) fn new(reader: R, delimiter: Delimiter, carriage: bool) -> Self {
+    pub(crate) fn new(reader: R, delimiter: Delimiter, carriage: bool, budget: &'a Budget) -> Self {
+        let reader = budget.limit(reader);
         let end = if carriage { b'\r' } else { b'\n' };
-        match delimiter {
-            Delimiter::Byte(delimiter) => Records::Delimited {
+        let source = match delimiter {
+            Delimiter::Byte(delimiter) => Source::Delimited {
                 reader: csv::ReaderBuilder::new()
                     .delimiter(delimiter)
                     .has_headers(false)
@@ -33,49 +47,56 @@ impl<R: Read> Records<R> {
                     // characters, and the lines are miscounted. The return stays in the last
                     // field, where white space does no harm.
                     .terminator(Terminator::Any(end))
-                    .buffer_capacity(1 << 16)
+                    .buffer_capacity(BUFFER)
                     // The last line is counted like all others if it ends like them.
                     .from_reader(reader.chain(b"\n")),
                 lines: !carriage,
             },
-            Delimiter::Spaces => Records::Spaced {
-                reader: BufReader::with_capacity(1 << 16, reader),
+            Delimiter::Spaces => Source::Spaced {
+                reader: BufReader::with_capacity(BUFFER, reader),
                 end,
                 line: 0,
                 buffer: Vec::new(),
             },
-        }
+        };
+        Records { source, budget }
     }
 
     /// The line on which the record last read begins, counted from 1, if lines can be counted.
     pub(crate) fn line(&self, record: &ByteRecord) -> Option<u64> {
-        match self {
+        match &self.source {
             // The position of the record itself is before the comments and blank lines above it,
             // so count back from where the reader stands now.
-            Records::Delimited { reader, lines } => lines.then(|| {
+            Source::Delimited { reader, lines } => lines.then(|| {
                 let inside = record.as_slice().split(|&b| b == b'\n').count() as u64;
                 reader.position().line().saturating_sub(inside)
             }),
-            Records::Spaced { line, .. } => Some(*line),
+            Source::Spaced { line, .. } => Some(*line),
         }
     }
 
     /// Reads the next record; returns whether there is one.
     pub(crate) fn next(&mut self, record: &mut ByteRecord) -> io::Result<bool> {
-        match self {
-            Records::Delimited { reader, .. } => loop {
+        let left = (self.budget.left() / COST).saturating_add(2 * BUFFER as u64);
+        match &mut self.source {
+            Source::Delimited { reader, .. } => reader.get_mut().get_mut().0.restart(left),
+            Source::Spaced { reader, .. } => reader.get_mut().restart(left),
+        }
+        match &mut self.source {
+            Source::Delimited { reader, .. } => loop {
                 match reader.read_byte_record(record) {
                     Ok(true) if is_blank(record) => {}
                     Ok(more) => return Ok(more),
                     Err(error) => {
                         return Err(match error.into_kind() {
                             csv::ErrorKind::Io(source) => source,
-                            kind => io::Error::other(format!("{kind:?}")),
+                            // Nothing else can go wrong with records of bytes of any length.
+                            _ => io::ErrorKind::InvalidData.into(),
                         });
                     }
                 }
             },
-            Records::Spaced { reader, end, line, buffer } => loop {
+            Source::Spaced { reader, end, line, buffer } => loop {
                 buffer.clear();
                 if reader.read_until(*end, buffer)? == 0 {
                     return Ok(false);
@@ -124,7 +145,8 @@ mod tests {
         delimiter: Delimiter,
         carriage: bool,
     ) -> Vec<(Option<u64>, Vec<String>)> {
-        let mut records = Records::new(text.as_bytes(), delimiter, carriage);
+        let budget = Budget::new("", None);
+        let mut records = Records::new(text.as_bytes(), delimiter, carriage, &budget);
         let mut record = ByteRecord::new();
         let mut all = Vec::new();
         while records.next(&mut record).unwrap() {

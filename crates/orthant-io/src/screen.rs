@@ -1,7 +1,8 @@
 //! Missing and infinite values in arrays, where `NaN` stands for missing.
 
 use crate::error::{Column, Error, Place};
-use crate::number::Field;
+use crate::number::{Decimal, Field};
+use crate::rows::Rows;
 use crate::select::{Selection, Table};
 use crate::{Cloud, Missing, Other, Others, ReadOptions, Values};
 
@@ -58,14 +59,19 @@ impl Screen<'_> {
             return Err(Error::NoRows { path: self.path.to_owned(), header: false });
         }
         let mut others = std::mem::take(&mut self.others);
-        let dropped = match &mut values {
+        let rows = match &mut values {
             Values::F32(values) => self.screen(values, weights.as_mut(), &mut others)?,
             Values::F64(values) => self.screen(values, weights.as_mut(), &mut others)?,
         };
+        let dropped = usize::try_from(rows.dropped()).unwrap_or(usize::MAX);
         if values.is_empty() {
             return Err(Error::AllDropped { path: self.path.to_owned(), dropped });
         }
         Ok(Cloud {
+            path: self.path.to_owned(),
+            weights_name: self.weights_label.as_ref().map(Column::name),
+            rows,
+            notes: Vec::new(),
             values,
             dim: self.labels.len(),
             weights,
@@ -81,9 +87,10 @@ impl Screen<'_> {
         values: &mut Vec<T>,
         mut weights: Option<&mut Vec<f64>>,
         others: &mut [Other],
-    ) -> Result<usize, Error> {
+    ) -> Result<Rows, Error> {
         let dim = self.labels.len();
         let rows = values.len() / dim;
+        let mut found = Rows::default();
         let mut kept = 0;
         for row in 0..rows {
             let at = row * dim..(row + 1) * dim;
@@ -100,6 +107,7 @@ impl Screen<'_> {
                 }
             }
             if !complete {
+                found.skip();
                 continue;
             }
             if kept < row {
@@ -112,6 +120,7 @@ impl Screen<'_> {
                 }
             }
             kept += 1;
+            found.keep();
         }
         values.truncate(kept * dim);
         if let Some(weights) = weights {
@@ -120,12 +129,12 @@ impl Screen<'_> {
         for other in others {
             other.cells.truncate(kept);
         }
-        Ok(rows - kept)
+        Ok(found)
     }
 
     /// Whether a cell of another column is there.
     fn is_there(&self, other: &Other, row: usize) -> Result<bool, Error> {
-        if Field::parse(other.cells[row].as_bytes()) != Field::Missing {
+        if Field::parse(other.cells[row].as_bytes(), Decimal::Point) != Field::Missing {
             return Ok(true);
         }
         let label = match &other.name {

@@ -1,6 +1,7 @@
 //! Which columns of a table are the coordinates and which one holds the weights.
 
 use crate::error::{Column, Error};
+use crate::note::Note;
 use crate::{Other, Others, ReadOptions};
 
 /// The columns of a file, before a choice is made.
@@ -70,18 +71,17 @@ impl Table<'_> {
             }
             coordinates.retain(|&i| Some(i) != weights && !skip.contains(&i));
         }
-        if options.others == Others::All {
-            others = (0..self.count).filter(|i| !coordinates.contains(i)).collect();
-        }
-        let clash = coordinates.iter().find(|i| others.contains(i));
         let mut seen = vec![false; self.count];
-        for &i in coordinates.iter().chain(&weights) {
+        for &i in &coordinates {
             match seen.get_mut(i) {
                 Some(seen) if !*seen => *seen = true,
                 _ => return Err(self.duplicate(i)),
             }
         }
-        if let Some(&i) = clash {
+        if options.others == Others::All {
+            others = (0..self.count).filter(|&i| !seen[i]).collect();
+        }
+        if let Some(&i) = others.iter().chain(&weights).find(|&&i| seen[i]) {
             return Err(self.duplicate(i));
         }
         if coordinates.is_empty() {
@@ -142,7 +142,58 @@ impl Table<'_> {
             column: column.trim().to_owned(),
             names: self.names.map(<[String]>::to_vec),
             count: self.count,
+            in_first_line: false,
         }
+    }
+
+    /// All columns of numbers; `foreign` tells what the others hold.
+    pub(crate) fn numeric<'k>(
+        &self,
+        foreign: impl Fn(usize) -> Option<&'k str>,
+    ) -> Result<Vec<usize>, Error> {
+        let numeric: Vec<usize> = (0..self.count).filter(|&i| foreign(i).is_none()).collect();
+        if numeric.is_empty() && self.count > 0 {
+            return Err(Error::NoNumbers {
+                path: self.path.to_owned(),
+                names: self.names.map(<[String]>::to_vec),
+                count: self.count,
+            });
+        }
+        Ok(numeric)
+    }
+
+    /// Says which columns are no coordinates because of what they hold, if nobody chose.
+    pub(crate) fn left_out<'k>(
+        &self,
+        selection: &Selection,
+        options: &ReadOptions,
+        foreign: impl Fn(usize) -> Option<&'k str>,
+    ) -> Vec<Note> {
+        let mut notes: Vec<Note> = Vec::new();
+        if options.columns.is_some() {
+            return notes;
+        }
+        let chosen = |i: usize| {
+            let carried = options.others != Others::All && selection.others.contains(&i);
+            let label = self.label(i).name();
+            carried || Some(i) == selection.weights || options.skip.contains(&label)
+        };
+        for i in (0..self.count).filter(|&i| !chosen(i)) {
+            let Some(found) = foreign(i) else { continue };
+            let same = notes.iter_mut().find_map(|note| match note {
+                Note::LeftOut { kind, columns, .. } if kind == found => Some(columns),
+                _ => None,
+            });
+            match same {
+                Some(columns) => columns.push(self.label(i)),
+                None => notes.push(Note::LeftOut {
+                    path: self.path.to_owned(),
+                    columns: vec![self.label(i)],
+                    kind: found.to_owned(),
+                }),
+            }
+        }
+        notes
     }
 }
 
@@ -150,29 +201,6 @@ impl Table<'_> {
 fn position(text: &str, count: usize) -> Option<usize> {
     let position: usize = text.parse().ok()?;
     (1..=count).contains(&position).then(|| position - 1)
-}
-
-/// The columns asked for that can only be names: neither positions nor ranges of positions.
-///
-/// A text file that is asked for one must have a header.
-pub(crate) fn named(options: &ReadOptions, count: usize) -> impl Iterator<Item = &str> {
-    let is_range = move |text: &str| {
-        text.split_once('-').is_some_and(|(first, last)| {
-            position(first.trim(), count).is_some() && position(last.trim(), count).is_some()
-        })
-    };
-    let others = match &options.others {
-        Others::These(columns) => &columns[..],
-        Others::None | Others::All => &[],
-    };
-    options
-        .columns
-        .iter()
-        .flatten()
-        .chain(&options.weights)
-        .chain(others)
-        .map(|column| column.trim())
-        .filter(move |column| position(column, count).is_none() && !is_range(column))
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! From the name of a file to its decoded bytes.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::format::{self, Format};
-use crate::{Cloud, ReadOptions, npz, numpy, parquet, ply, text};
+use crate::{Cloud, ReadOptions, arrow, hdf5, npz, numpy, parquet, ply, text};
 
 /// Enough of a file to tell its format and the delimiter of a table.
 const HEAD: u64 = 64 * 1024;
@@ -16,13 +18,13 @@ const HEAD: u64 = 64 * 1024;
 /// The file asked for and the array in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Spec<'a> {
-    pub(crate) file: &'a str,
-    pub(crate) key: Option<&'a str>,
+    pub(crate) file: &'a OsStr,
+    pub(crate) key: Option<String>,
 }
 
 impl<'a> Spec<'a> {
     /// Splits `file.npz:key`, unless a file of just that name exists.
-    pub(crate) fn of_file(spec: &'a str) -> Self {
+    pub(crate) fn of_file(spec: &'a OsStr) -> Self {
         if fs::exists(spec).unwrap_or(false) {
             return Spec { file: spec, key: None };
         }
@@ -30,32 +32,55 @@ impl<'a> Spec<'a> {
     }
 
     /// Splits `file.npz:key`; a colon anywhere else belongs to the name.
-    pub(crate) fn of_name(name: &'a str) -> Self {
-        const MARK: &str = ".npz:";
-        match name.to_ascii_lowercase().rfind(MARK) {
-            Some(at) => {
-                Spec { file: &name[..at + MARK.len() - 1], key: Some(&name[at + MARK.len()..]) }
+    pub(crate) fn of_name(name: &'a OsStr) -> Self {
+        const MARKS: [&[u8]; 4] = [b".npz:", b".h5:", b".hdf5:", b".h5ad:"];
+        let bytes = name.as_encoded_bytes().to_ascii_lowercase();
+        let last = |mark: &&[u8]| {
+            let at = bytes.windows(mark.len()).rposition(|window| window == *mark)?;
+            Some(at + mark.len() - 1)
+        };
+        match MARKS.iter().filter_map(last).max() {
+            Some(colon) => {
+                let (file, key) = split(name, colon);
+                Spec { file, key: Some(key) }
             }
             None => Spec { file: name, key: None },
         }
     }
 
     /// The name as it stands in messages.
-    fn label(&self) -> String {
-        if self.file == "-" {
-            "standard input".to_owned()
+    pub(crate) fn label(&self) -> String {
+        if self.file == "-" { "standard input".to_owned() } else { label(self.file) }
+    }
+}
+
+/// What is before an ASCII character, and the text after it.
+#[cfg(unix)]
+fn split(name: &OsStr, at: usize) -> (&OsStr, String) {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = name.as_bytes();
+    (OsStr::from_bytes(&bytes[..at]), String::from_utf8_lossy(&bytes[at + 1..]).into_owned())
+}
+
+#[cfg(not(unix))]
+fn split(name: &OsStr, at: usize) -> (&OsStr, String) {
+    match name.to_str() {
+        Some(text) => (OsStr::new(&text[..at]), text[at + 1..].to_owned()),
+        None => (name, String::new()),
+    }
+}
+
+/// A name as it stands in messages: it may hold line breaks and bytes that are no text, a message may not.
+pub(crate) fn label(name: &OsStr) -> String {
+    let mut label = String::new();
+    for c in name.to_string_lossy().chars() {
+        if c.is_control() {
+            label.extend(c.escape_default());
         } else {
-            // A file name may hold line breaks, a message may not.
-            self.file
-                .chars()
-                .flat_map(|c| {
-                    let escape = c.is_control().then(|| c.escape_default());
-                    let plain = escape.is_none().then_some(c);
-                    escape.into_iter().flatten().chain(plain)
-                })
-                .collect()
+            label.push(c);
         }
     }
+    label
 }
 
 /// Bytes as they are stored.
@@ -110,16 +135,31 @@ impl<'a> Raw<'a> {
 }
 
 /// Decompresses, finds the format, and reads.
-pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Result<Cloud, Error> {
+pub(crate) fn decode(
+    spec: &Spec<'_>,
+    raw: Raw<'_>,
+    options: &ReadOptions,
+    budget: &Budget,
+) -> Result<Cloud, Error> {
     let path = spec.label();
-    let (format, gzip) = Format::of_name(spec.file);
-    let unreadable = |source| Error::read(&path, source);
+    let name = spec.file.to_string_lossy();
+    let (format, gzip) = Format::of_name(&name);
+    let unreadable = |source| budget.error(source);
 
     let (mut head, mut raw) = raw.peek().map_err(unreadable)?;
     if head.is_empty() {
         return Err(Error::Empty { path });
     }
     let compressed = head.starts_with(format::GZIP);
+    let refuse = |head: &[u8]| match format::refused(&name, head) {
+        Some((what, remedy)) => Err(Error::Unsupported {
+            path: path.clone(),
+            what: what.to_owned(),
+            remedy: remedy.to_owned(),
+        }),
+        None => Ok(()),
+    };
+    refuse(&head)?;
     if gzip && !compressed {
         return Err(Error::Foreign {
             path,
@@ -140,6 +180,7 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
         if head.is_empty() {
             return Err(Error::Empty { path });
         }
+        refuse(&head)?;
     }
 
     let format = format.unwrap_or_else(|| Format::of_content(&head));
@@ -147,7 +188,7 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
     match format {
         Format::Text { tabs } => {
             let sample = text::Sample { complete: (head.len() as u64) < HEAD, bytes: &head };
-            text::read(&path, &sample, tabs, raw.into_reader(), options)
+            text::read(&path, &sample, tabs, raw.into_reader(), options, budget)
         }
         Format::Npy => {
             // The length of the file tells at once whether the shape in the header is a lie.
@@ -156,30 +197,37 @@ pub(crate) fn decode(spec: &Spec<'_>, raw: Raw<'_>, options: &ReadOptions) -> Re
                 Raw::Stream(_) => None,
             };
             let reader = BufReader::new(raw.into_reader());
-            numpy::read(&path, reader, length, options)
+            numpy::read(&path, reader, length, options, budget)
         }
-        Format::Ply => ply::read(&path, BufReader::new(raw.into_reader()), options),
+        Format::Ply => ply::read(&path, raw.into_reader(), options, budget),
+        Format::Arrow => {
+            let is_file = head.starts_with(format::ARROW);
+            arrow::read(&path, BufReader::new(raw.into_reader()), is_file, options, budget)
+        }
         Format::Npz => match raw {
-            Raw::File(file) => npz::read(&path, spec.key, BufReader::new(file), options),
+            Raw::File(file) => {
+                npz::read(&path, spec.key.as_deref(), BufReader::new(file), options, budget)
+            }
             Raw::Stream(stream) => {
-                let bytes = slurp(stream).map_err(unreadable)?;
-                npz::read(&path, spec.key, Cursor::new(bytes), options)
+                let bytes = Cursor::new(budget.slurp(stream)?);
+                npz::read(&path, spec.key.as_deref(), bytes, options, budget)
             }
         },
         Format::Parquet => match raw {
-            Raw::File(file) => parquet::read(&path, file, options),
+            Raw::File(file) => parquet::read(&path, file, options, budget),
             Raw::Stream(stream) => {
-                let bytes = slurp(stream).map_err(unreadable)?;
-                parquet::read(&path, bytes::Bytes::from(bytes), options)
+                let bytes = budget.slurp(stream)?;
+                parquet::read(&path, bytes::Bytes::from(bytes), options, budget)
             }
         },
+        Format::Hdf5 { annotated } => {
+            let source = match raw {
+                Raw::File(file) => hdf5::Source::File(file),
+                Raw::Stream(stream) => hdf5::Source::Bytes(budget.slurp(stream)?),
+            };
+            hdf5::read(&path, source, spec.key.as_deref(), annotated, options, budget)
+        }
     }
-}
-
-fn slurp(mut stream: Box<dyn Read + '_>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -187,20 +235,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_npz_names_split_at_a_colon() {
-        let split = |name| {
-            let spec = Spec::of_name(name);
-            (spec.file, spec.key)
+    fn only_names_of_archives_split_at_a_colon() {
+        let split = |name: &str| {
+            let spec = Spec::of_name(OsStr::new(name));
+            (spec.file.to_str().unwrap().to_owned(), spec.key)
         };
-        assert_eq!(split("a.npz:x"), ("a.npz", Some("x")));
-        assert_eq!(split("C:/b/a.NPZ:x:y"), ("C:/b/a.NPZ", Some("x:y")));
-        assert_eq!(split("10:30.csv"), ("10:30.csv", None));
-        assert_eq!(split("a.npy:x"), ("a.npy:x", None));
-        assert_eq!(split("a.npz"), ("a.npz", None));
+        let pair = |file: &str, key: &str| (file.to_owned(), Some(key.to_owned()));
+        let whole = |file: &str| (file.to_owned(), None);
+        assert_eq!(split("a.npz:x"), pair("a.npz", "x"));
+        assert_eq!(split("C:/b/a.NPZ:x:y"), pair("C:/b/a.NPZ", "x:y"));
+        assert_eq!(split("a.h5:/b/c"), pair("a.h5", "/b/c"));
+        assert_eq!(split("a.h5ad:obsm/X_pca"), pair("a.h5ad", "obsm/X_pca"));
+        for name in ["10:30.csv", "a.npy:x", "a.npz"] {
+            assert_eq!(split(name), whole(name));
+        }
     }
 
     #[test]
     fn names_stay_on_one_line() {
-        assert_eq!(Spec::of_name("a\nb.csv").label(), "a\\nb.csv");
+        assert_eq!(Spec::of_name(OsStr::new("a\nb.csv")).label(), "a\\nb.csv");
     }
 }

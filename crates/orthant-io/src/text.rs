@@ -4,14 +4,24 @@ use std::io::Read;
 
 use csv::ByteRecord;
 
-use crate::delimiter::{self, Delimiter};
+use crate::budget::Budget;
+use crate::delimiter::Delimiter;
 use crate::error::{Error, Place};
-use crate::number::Field;
+use crate::layout::{Kind, Layout};
+use crate::number::{Decimal, Field};
 use crate::records::Records;
-use crate::select::{Selection, Table, named};
+use crate::rows::Rows;
+use crate::select::{Selection, Table};
 use crate::{Cloud, Missing, Other, Others, ReadOptions, Values};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// As many rows, and bytes of them, decide what the columns hold.
+const FIRST_ROWS: usize = 200;
+const FIRST_BYTES: usize = 1 << 20;
+
+/// The memory that is kept of a column beside its values and the letters of its name.
+const COLUMN: usize = 128;
 
 /// The first bytes of a file.
 pub(crate) struct Sample<'a> {
@@ -27,74 +37,89 @@ pub(crate) fn read(
     tabs: bool,
     mut reader: Box<dyn Read + '_>,
     options: &ReadOptions,
+    budget: &Budget,
 ) -> Result<Cloud, Error> {
-    let unreadable = |source| Error::read(path, source);
-    let mut head = sample.bytes;
-    if let Some(rest) = head.strip_prefix(BOM) {
+    let unreadable = |source| budget.error(source);
+    let mut sample = Sample { ..*sample };
+    if let Some(rest) = sample.bytes.strip_prefix(BOM) {
         reader.read_exact(&mut [0; BOM.len()]).map_err(unreadable)?;
-        head = rest;
+        sample.bytes = rest;
     }
-    let carriage = head.contains(&b'\r') && !head.contains(&b'\n');
-    let delimiter = if tabs {
-        Delimiter::Byte(b'\t')
-    } else {
-        delimiter::sniff(head, sample.complete, carriage)
+    let carriage = sample.bytes.contains(&b'\r') && !sample.bytes.contains(&b'\n');
+    let decimal = if options.decimal_comma { Decimal::Comma } else { Decimal::Point };
+    let delimiter = match options.separator {
+        Some(byte) => Delimiter::chosen(path, byte, decimal)?,
+        None if tabs => Delimiter::Byte(b'\t'),
+        None => Delimiter::sniff(&sample, carriage, decimal),
     };
 
-    let mut records = Records::new(reader, delimiter, carriage);
-    let mut record = ByteRecord::new();
-    if !records.next(&mut record).map_err(unreadable)? {
+    let mut records = Records::new(reader, delimiter, carriage, budget);
+    let mut first = FirstRecords::read(&mut records, budget)?;
+    if first.records.is_empty() {
         return Err(Error::NoRows { path: path.to_owned(), header: false });
     }
-    let names = header(path, &record, options);
-    let table = Table { path, count: record.len(), names: names.as_deref() };
-    let selection = table.select(options, || every_column(&table))?;
-    let mut rows = Rows::new(&table, &selection, options);
+    // Names, kinds and choices.
+    budget.take(first.records[0].len().saturating_mul(COLUMN))?;
+    let layout = Layout::of(path, &first.records, options.header, decimal);
+    let names = layout.names.as_deref();
+    let table = Table { path, count: layout.kinds.len(), names };
+    let is_text = |i: usize| (layout.kinds[i] == Kind::Text).then_some("text");
+    let selection = table
+        .select(options, || table.numeric(is_text))
+        .map_err(|error| with_hint(error, &first.records[0]))?;
+    let mut body = Body::new(&table, &selection, options, decimal, budget);
 
-    // Without a header the first record is the first row.
-    let mut more = names.is_none() || records.next(&mut record).map_err(unreadable)?;
-    while more {
-        rows.push(&record, &|| records.line(&record))?;
-        more = records.next(&mut record).map_err(unreadable)?;
+    let skip = usize::from(names.is_some());
+    for (record, line) in first.records.drain(..).zip(first.lines.drain(..)).skip(skip) {
+        body.push(&record, &|| line)?;
     }
-    rows.finish()
+    budget.give(first.bytes);
+    let mut record = ByteRecord::new();
+    while records.next(&mut record).map_err(unreadable)? {
+        body.push(&record, &|| records.line(&record))?;
+    }
+    let mut cloud = body.finish()?;
+    cloud.notes = table.left_out(&selection, options, is_text);
+    cloud.notes.extend(layout.note);
+    Ok(cloud)
 }
 
-/// The names of the columns, if the first record is a header.
-///
-/// It is one if it has all the names that are asked for, or if a selected field is neither a number
-/// nor missing: a row with a gap is a row even when it comes first. Fields that are not selected do
-/// not count, so that a column of text may stand beside the coordinates without a header.
-fn header(path: &str, record: &ByteRecord, options: &ReadOptions) -> Option<Vec<String>> {
-    let count = record.len();
-    let is_text = |i: usize| record.get(i).is_some_and(|f| Field::parse(f) == Field::Text);
-    let all = || Ok((0..count).collect());
-    let names: Vec<String> = record
-        .iter()
-        .map(|field| String::from_utf8_lossy(field.trim_ascii()).into_owned())
-        .collect();
+/// The beginning of a table, with the lines that the records stand on.
+#[derive(Default)]
+struct FirstRecords {
+    records: Vec<ByteRecord>,
+    lines: Vec<Option<u64>>,
+    bytes: usize,
+}
 
-    let table = |names| Table { path, count, names };
-    let is_header = if named(options, count).next().is_some() {
-        let found = table(Some(&names)).select(options, all);
-        !matches!(found, Err(Error::UnknownColumn { .. })) || (0..count).any(is_text)
-    } else {
-        match table(None).select(options, all) {
-            Ok(selection) => selection.all().into_iter().any(is_text),
-            // The selection is wrong either way; the message is better with names.
-            Err(_) => (0..count).any(is_text),
+impl FirstRecords {
+    fn read(records: &mut Records<'_, impl Read>, budget: &Budget) -> Result<Self, Error> {
+        let mut first = FirstRecords::default();
+        let mut record = ByteRecord::new();
+        while first.records.len() < 2
+            || (first.records.len() <= FIRST_ROWS && first.bytes < FIRST_BYTES)
+        {
+            if !records.next(&mut record).map_err(|source| budget.error(source))? {
+                break;
+            }
+            let bytes = record.as_slice().len() + size_of::<usize>() * record.len();
+            budget.take(bytes)?;
+            first.bytes += bytes;
+            first.lines.push(records.line(&record));
+            first.records.push(record.clone());
         }
-    };
-    is_header.then_some(names)
+        Ok(first)
+    }
 }
 
-/// All columns, if all of them are meant to be data.
-fn every_column(table: &Table<'_>) -> Result<Vec<usize>, Error> {
-    let unnamed = table.names.and_then(|names| names.iter().position(String::is_empty));
-    match unnamed {
-        // Written by pandas and R for the row numbers, which would silently become a coordinate.
-        Some(i) => Err(Error::UnnamedColumn { path: table.path.to_owned(), position: i + 1 }),
-        None => Ok((0..table.count).collect()),
+/// Says so if a column that is not there is in a first line that was taken for a row.
+fn with_hint(error: Error, first: &ByteRecord) -> Error {
+    match error {
+        Error::UnknownColumn { path, column, names: None, count, .. } => {
+            let in_first_line = first.iter().any(|f| f.trim_ascii() == column.as_bytes());
+            Error::UnknownColumn { path, column, names: None, count, in_first_line }
+        }
+        error => error,
     }
 }
 
@@ -102,31 +127,41 @@ fn every_column(table: &Table<'_>) -> Result<Vec<usize>, Error> {
 type Line<'a> = &'a dyn Fn() -> Option<u64>;
 
 /// The rows read so far.
-struct Rows<'a> {
+struct Body<'a> {
     table: &'a Table<'a>,
     selection: &'a Selection,
     missing: Missing,
+    decimal: Decimal,
+    budget: &'a Budget,
     values: Vec<f64>,
     weights: Option<Vec<f64>>,
     others: Vec<Other>,
     /// Missing values in the others count.
     checked: bool,
     seen: u64,
-    dropped: usize,
+    rows: Rows,
 }
 
-impl<'a> Rows<'a> {
-    fn new(table: &'a Table<'a>, selection: &'a Selection, options: &ReadOptions) -> Self {
-        Rows {
+impl<'a> Body<'a> {
+    fn new(
+        table: &'a Table<'a>,
+        selection: &'a Selection,
+        options: &ReadOptions,
+        decimal: Decimal,
+        budget: &'a Budget,
+    ) -> Self {
+        Body {
             table,
             selection,
             missing: options.missing,
+            decimal,
+            budget,
             values: Vec::new(),
             weights: selection.weights.map(|_| Vec::new()),
             others: selection.others.iter().map(|&i| table.other(i, Vec::new())).collect(),
             checked: matches!(options.others, Others::These(_)),
             seen: 0,
-            dropped: 0,
+            rows: Rows::default(),
         }
     }
 
@@ -143,6 +178,7 @@ impl<'a> Rows<'a> {
             });
         }
         let start = self.values.len();
+        self.budget.reserve(&mut self.values, self.selection.coordinates.len())?;
         let mut complete = true;
         for &column in &self.selection.coordinates {
             match self.number(record, line, column)? {
@@ -163,14 +199,21 @@ impl<'a> Rows<'a> {
         if complete {
             for other in &mut self.others {
                 let field = record.get(other.position).unwrap_or_default().trim_ascii();
-                other.cells.push(String::from_utf8_lossy(field).into_owned());
+                let mut cell = String::from_utf8_lossy(field).into_owned();
+                if self.decimal == Decimal::Comma
+                    && matches!(Field::parse(field, self.decimal), Field::Number(_))
+                {
+                    cell = cell.replace(',', ".");
+                }
+                self.budget.push_cell(&mut other.cells, cell)?;
             }
             if let (Some(weights), Some(weight)) = (&mut self.weights, weight) {
-                weights.push(weight);
+                self.budget.push(weights, weight)?;
             }
+            self.rows.keep();
         } else {
             self.values.truncate(start);
-            self.dropped += 1;
+            self.budget.take(self.rows.skip())?;
         }
         Ok(())
     }
@@ -183,7 +226,7 @@ impl<'a> Rows<'a> {
         column: usize,
     ) -> Result<Option<f64>, Error> {
         let field = record.get(column).unwrap_or_default();
-        let found = Field::parse(field);
+        let found = Field::parse(field, self.decimal);
         match found {
             Field::Number(number) if number.is_finite() => return Ok(Some(number)),
             Field::Missing if self.missing == Missing::Drop => return Ok(None),
@@ -195,13 +238,16 @@ impl<'a> Rows<'a> {
         Err(match found {
             Field::Number(_) => Error::Infinite { path, place, value },
             Field::Missing => Error::MissingValue { path, place, value },
-            Field::Text => Error::NotANumber { path, place, value },
+            Field::Text => {
+                Error::NotANumber { path, place, value, comma: self.decimal == Decimal::Comma }
+            }
         })
     }
 
     /// Whether there is anything in a column; an error if there is not, and has to be.
     fn is_there(&self, record: &ByteRecord, line: Line<'_>, column: usize) -> Result<bool, Error> {
-        if Field::parse(record.get(column).unwrap_or_default()) == Field::Missing {
+        let field = record.get(column).unwrap_or_default();
+        if Field::parse(field, self.decimal) == Field::Missing {
             return Ok(self.number(record, line, column)?.is_some());
         }
         Ok(true)
@@ -212,17 +258,22 @@ impl<'a> Rows<'a> {
         if self.seen == 0 {
             return Err(Error::NoRows { path: path.to_owned(), header: true });
         }
+        let dropped = usize::try_from(self.rows.dropped()).unwrap_or(usize::MAX);
         if self.values.is_empty() {
-            return Err(Error::AllDropped { path: path.to_owned(), dropped: self.dropped });
+            return Err(Error::AllDropped { path: path.to_owned(), dropped });
         }
         Ok(Cloud {
+            path: path.to_owned(),
             values: Values::F64(self.values),
             dim: self.selection.coordinates.len(),
             weights: self.weights,
+            weights_name: self.selection.weights.map(|i| self.table.label(i).name()),
             columns: self.table.names_of(self.selection),
             positions: self.selection.coordinates.clone(),
             others: self.others,
-            dropped: self.dropped,
+            dropped,
+            rows: self.rows,
+            notes: Vec::new(),
         })
     }
 }

@@ -131,7 +131,8 @@ fn delimited(
     // What went wrong below, as it was.
     let io = |error: csv::Error| match error.into_kind() {
         csv::ErrorKind::Io(source) => source,
-        kind => io::Error::other(format!("{kind:?}")),
+        // Records of equal lengths have no other errors.
+        _ => io::ErrorKind::InvalidData.into(),
     };
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
     if header {

@@ -62,6 +62,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use crate::clock::Phase;
 use crate::error::{Cloud, Error, Result};
 use crate::kernel::Kernel;
 use crate::sinkhorn::{Observer, Outcome, Run, at_iteration, conclude, in_pool};
@@ -255,6 +256,7 @@ pub(crate) fn solve(
         let begun = Instant::now();
         kernel.start(start)?;
         kernel.update_y(b)?;
+        observer.phase(Phase::Iterations);
         let [x, y] = &mut blocks;
         kernel.potentials(&mut x.best, &mut y.best);
         x.restart();

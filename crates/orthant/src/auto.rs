@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::anderson::Anderson;
 use crate::cancel::Cancel;
 use crate::certificate::Strata;
+use crate::clock::{Clock, Phase};
 use crate::design::{Draw, Lattice, MOST_AXES};
 use crate::error::{Cloud, Result};
 use crate::features::{self, FeatureMap, Gaussian};
@@ -22,6 +23,7 @@ use crate::mixture::stratified;
 use crate::options::{Options, Precision};
 use crate::problem::{Pick, most_nodes};
 use crate::simd::Float;
+use crate::sinkhorn::{Observer, begin};
 use crate::stage::{Axes, Part, Stage};
 
 /// What was chosen and why.
@@ -29,6 +31,16 @@ use crate::stage::{Axes, Part, Stage};
 pub(crate) struct Choice {
     pub(crate) pick: Pick,
     pub(crate) reason: String,
+    /// The largest error of the kernel of a term, in units of the cost, if it is not what the accuracy says of it.
+    pub(crate) error: Option<f64>,
+    /// That of the marginals, if it is smaller than usual.
+    pub(crate) tolerance: Option<f64>,
+}
+
+impl Choice {
+    pub(crate) fn new(pick: Pick, reason: String) -> Self {
+        Choice { pick, reason, error: None, tolerance: None }
+    }
 }
 
 /// Largest relative error of the kernel that moves a value by no more than `accuracy`.
@@ -70,15 +82,25 @@ impl TermStage<'_> {
         self.measures.map(|m| m.support().len() as f64)
     }
 
-    /// The lattice for the accuracy asked for, judged by the value of Gaussians.
+    /// The error that the kernel may have, in units of the cost, judged by the value of Gaussians.
+    fn allowed(&self, options: &Options<'_>) -> f64 {
+        let value = || self.stage.gauge.gaussian_value().unwrap_or(0.0);
+        self.stage.error.unwrap_or_else(|| options.accuracy * value())
+    }
+
+    /// The lattice for the accuracy asked for.
     pub(crate) fn lattice(&self, options: &Options<'_>) -> Option<Lattice> {
+        self.lattice_for(self.allowed(options), options)
+    }
+
+    /// The lattice whose error is at most this.
+    pub(crate) fn lattice_for(&self, error: f64, options: &Options<'_>) -> Option<Lattice> {
         let [low, high] = self.stage.midpoints(self.clouds[0], self.clouds[1]);
         if low.len() > MOST_AXES {
             return None;
         }
         let most = most_nodes(self.measures.iter().map(|m| m.support().len()).sum());
-        let value = self.stage.gauge.gaussian_value().unwrap_or(0.0);
-        let ratio = 0.8 * ratio_for(options.accuracy * value, options.epsilon);
+        let ratio = 0.8 * ratio_for(error, options.epsilon);
         Lattice::covering(&low, &high, self.stage.gauge.epsilon(), ratio, most)
     }
 
@@ -137,14 +159,16 @@ pub(crate) fn choose(
     terms: &[TermStage<'_>],
     options: &Options<'_>,
     shared: impl FnOnce() -> Result<Option<Stage>>,
+    clock: &Clock,
+    observer: &mut dyn Observer,
 ) -> Result<Choice> {
     let dim = terms[0].measures[0].dim();
     let pairs: f64 = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).sum();
-    let stored = is_stored(pairs, dim, options);
+    let largest = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).fold(0.0, f64::max);
+    let stored = is_stored(pairs, largest, dim, options);
     let pick = Pick::Exact { stored };
     if options.exact && pairs <= FEW_PAIRS {
-        let reason = format!("{pairs:.1e} pairs are few enough to be exact");
-        return Ok(Choice { pick, reason });
+        return Ok(Choice::new(pick, format!("{} few enough to be exact", counted(pairs))));
     }
     let pair = PAIR[0] + PAIR[1] * dim as f64;
     let time_of_pairs = pairs * if stored { pair / ITERATIONS + 8.0 * BYTE } else { pair };
@@ -161,7 +185,7 @@ pub(crate) fn choose(
         let stage = stage.as_ref().unwrap_or(terms[0].stage);
         // No slower than all pairs, if these are possible.
         let most = (options.exact && pairs <= MANY_PAIRS).then_some(time_of_pairs);
-        offers.extend(random_offer(terms, stage, options, most));
+        offers.extend(random_offer(terms, stage, options, most, (clock, observer))?);
     }
     offers.sort_by(|a, b| b.good.cmp(&a.good).then(a.time.total_cmp(&b.time)));
     let mut best = 0;
@@ -171,7 +195,7 @@ pub(crate) fn choose(
     }
     let Some(offer) = offers.get(best) else {
         let reason = "nothing reaches the accuracy within the memory without the exact kernel";
-        return Ok(Choice { pick, reason: reason.to_owned() });
+        return Ok(Choice::new(pick, reason.to_owned()));
     };
     let mut reason = offer.text.clone();
     if offer.pick != pick {
@@ -185,16 +209,21 @@ pub(crate) fn choose(
     } else {
         reason += "; nothing else fits into the memory";
     }
-    Ok(Choice { pick: offer.pick, reason })
+    Ok(Choice::new(offer.pick, reason))
 }
 
 /// Bytes that an exact kernel may take, if nobody asked for it to be stored.
 const STORED: f64 = 1e9;
 
-/// Whether the exact kernel is better stored: where there are many axes its entries take longer to compute than to read.
-fn is_stored(pairs: f64, dim: usize, options: &Options<'_>) -> bool {
+/// Pairs of a term that stay in the caches: see the bench `small`, where the stored kernel of up to so many is quicker in
+/// any number of axes.
+const CACHED_PAIRS: f64 = 4e5;
+
+/// Whether the exact kernel is better stored: where there are many axes its entries take longer to compute than to read,
+/// and where there are few pairs they are read from the caches. `largest` is the number of pairs of a term, at most.
+fn is_stored(pairs: f64, largest: f64, dim: usize, options: &Options<'_>) -> bool {
     let bytes = 8.0 * pairs;
-    dim > MOST_AXES
+    (dim > MOST_AXES || largest <= CACHED_PAIRS)
         && options.precision == Precision::F64
         && bytes <= STORED
         && fits(bytes, options)
@@ -259,21 +288,34 @@ pub(crate) fn improve(
     if exact && quicker {
         let (rank, name) = (commas(rank), kind.name());
         let reason = format!("the exact kernel, from the potentials of {rank} {name} anchors");
-        return Some(Choice { pick: Pick::Exact { stored: false }, reason });
+        return Some(Choice::new(Pick::Exact { stored: false }, reason));
     }
-    more.map(|more| Choice {
-        pick: kind.pick(more),
-        reason: format!(
-            "{} {} anchors, as {} were too few",
-            commas(more),
-            kind.name(),
-            commas(rank)
-        ),
+    more.map(|more| {
+        let (more_anchors, name, rank) = (commas(more), kind.name(), commas(rank));
+        let reason = format!("{more_anchors} {name} anchors, as {rank} were too few");
+        Choice::new(kind.pick(more), reason)
     })
 }
 
+/// The exact kernel after something else, if it is allowed and takes no hours.
+pub(crate) fn exact_after(what: &str, sizes: &[[f64; 2]], options: &Options<'_>) -> Option<Choice> {
+    let pairs: f64 = sizes.iter().map(|[n, m]| n * m).sum();
+    let reason = || format!("the exact kernel, from the potentials of {what}");
+    (options.exact && pairs <= MANY_PAIRS)
+        .then(|| Choice::new(Pick::Exact { stored: false }, reason()))
+}
+
+/// So many pairs, as people say it.
+fn counted(pairs: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    match pairs as usize {
+        1 => "1 pair is".to_owned(),
+        count => format!("{} pairs are", commas(count)),
+    }
+}
+
 /// A count as people write it.
-fn commas(count: usize) -> String {
+pub(crate) fn commas(count: usize) -> String {
     let digits = count.to_string();
     let groups: Vec<&str> = digits
         .as_bytes()
@@ -300,18 +342,18 @@ fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer
         bytes = bytes.max(lattice_bytes(&lattice, points));
         nodes = nodes.max(lattice.nodes());
         // Single precision has a rounding of its own.
-        let value = term.stage.gauge.gaussian_value().unwrap_or(0.0);
         good &= options.precision == Precision::F64
-            || 2.0 * f32::ROUNDING * options.epsilon <= options.accuracy * value;
+            || 2.0 * f32::ROUNDING * options.epsilon <= term.allowed(options);
     }
     if !fits(bytes, options) {
         return None;
     }
     let text = format!(
-        "a lattice of {} nodes {} by {:.0e} of the value",
+        "a lattice of {} nodes {} by {:.0e} of the {}",
         commas(nodes),
         if good { "bounds the error" } else { "in single precision cannot bound the error" },
-        options.accuracy
+        options.accuracy,
+        whole(terms),
     );
     let pick = Pick::Lattice { stored: false };
     Some(Offer { pick, time, text, good })
@@ -326,26 +368,33 @@ pub(crate) fn lattice_bytes(lattice: &Lattice, points: f64) -> f64 {
         + 8.0 * Anderson::MEMORY as f64 * nodes
 }
 
+/// What the error of these terms is relative to.
+fn whole(terms: &[TermStage<'_>]) -> &'static str {
+    if terms.len() > 1 { "divergence" } else { "value" }
+}
+
 fn random_offer(
     terms: &[TermStage<'_>],
     stage: &Stage,
     options: &Options<'_>,
     time_of_pairs: Option<f64>,
-) -> Option<Offer> {
+    (clock, observer): (&Clock, &mut dyn Observer),
+) -> Result<Option<Offer>> {
     let weights = terms[0].measures.map(|m| m.support().weights);
     let axes = Axes::new(stage, weights.map(Some));
     let trial = Trial::new(stage, terms[0].clouds, weights, options.seed);
     let clouds: Vec<[Cloud; 2]> = terms.iter().map(|t| t.clouds).collect();
     let dim = axes.q.len();
-    let midpoints =
-        (dim <= MOST_LOCAL).then(|| stage.likely_midpoints(&clouds, weights, options.seed));
+    // Where time is short, Sobol anchors are what there is at once.
+    let local = dim <= MOST_LOCAL && !clock.is_time_to_choose();
+    let midpoints = local.then(|| stage.likely_midpoints(&clouds, weights, options.seed));
     let width = match options.precision {
         Precision::F32 => 4.0,
         Precision::F64 => 8.0,
     };
     let points: f64 = terms.iter().map(|t| t.sizes().iter().sum::<f64>()).sum();
     let largest = terms.iter().map(|t| t.sizes().iter().sum::<f64>()).fold(0.0, f64::max);
-    let value = terms[0].stage.gauge.gaussian_value().unwrap_or(0.0);
+    let allowed = terms[0].allowed(options);
     // Evaluating features takes several passes over them.
     let time = |rank: usize| points * rank as f64 * width * BYTE * (1.0 + BUILD / ITERATIONS);
     let mut last = None;
@@ -356,27 +405,31 @@ fn random_offer(
             break;
         }
         let map = stage.random(&axes, Draw::Sobol, rank, options.seed);
-        let sobol = trial.error(&map, &options.cancel);
-        let adaptive = midpoints.as_ref().map_or(f64::INFINITY, |midpoints| {
-            trial.error(&stage.adaptive(midpoints, rank, options.seed), &options.cancel)
+        let sobol = trial.error(&map, clock.cancel());
+        let known = midpoints.as_ref().filter(|_| !clock.is_time_to_choose());
+        let adaptive = known.map_or(f64::INFINITY, |midpoints| {
+            trial.error(&stage.adaptive(midpoints, rank, options.seed), clock.cancel())
         });
         let kind = if sobol <= adaptive { Kind::Sobol } else { Kind::Adaptive };
-        let good = options.epsilon * sobol.min(adaptive) <= options.accuracy * value;
+        let good = options.epsilon * sobol.min(adaptive) <= allowed;
         last = Some((kind, rank, good));
-        if good || time_of_pairs.is_some_and(|pairs| time(rank) > pairs) {
+        begin(observer, Phase::Choosing)?;
+        let enough = good || clock.is_time_to_choose();
+        if enough || time_of_pairs.is_some_and(|pairs| time(rank) > pairs) {
             break;
         }
     }
-    let (kind, rank, good) = last?;
+    let Some((kind, rank, good)) = last else { return Ok(None) };
     let likely = if good { "likely" } else { "not likely" };
     let text = format!(
-        "{} {} anchors are {likely} to have an error of at most {:.0e} of the value",
+        "{} {} anchors are {likely} to have an error of at most {:.0e} of the {}",
         commas(rank),
         kind.name(),
-        options.accuracy
+        options.accuracy,
+        whole(terms),
     );
     let pick = kind.pick(rank);
-    Some(Offer { pick, time: time(rank), text, good })
+    Ok(Some(Offer { pick, time: time(rank), text, good }))
 }
 
 /// How wide a certificate would be with some features, from a trial of them.

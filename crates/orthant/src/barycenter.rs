@@ -26,13 +26,14 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock::{Clock, Phase};
 use crate::error::{Cloud, Error, Result};
 use crate::kernel::{Cells, Columns, Relaxed, SelfKernel, Target, log_sum};
 use crate::measure::{Measure, Points, Values};
-use crate::options::{Algorithm, Cost, Features, Method, Options};
-use crate::problem::{Problem, Start, Terms};
+use crate::options::{Algorithm, Anchors, Cost, Features, Method, Options};
+use crate::problem::{Described, Problem, Start, Terms};
 use crate::rot::Solver;
-use crate::sinkhorn::{Next, Observer, Progress, Run, Stop, Term, at_iteration, dot, in_pool};
+use crate::sinkhorn::{Observer, Run, Stop, Term, Watched, at_iteration, begin, dot, in_pool};
 use crate::solution::{Times, Used};
 
 /// The barycentre of measures on a given support: `p` with the smallest `sum_k l_k W(a_k, p)`.
@@ -96,6 +97,8 @@ pub struct Barycenter {
     pub rank: usize,
     /// What was used.
     pub method: Used,
+    /// Where the anchors of Gaussian features really were; None of other kernels.
+    pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Where the time went.
@@ -166,6 +169,21 @@ impl<'s, 'o> Barycenters<'s, 'o> {
         weights: &[f64],
         support: &Points<'_>,
     ) -> Result<Barycenter> {
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(self.options);
+        let options = self.options.timed(&clock);
+        let Barycenters { observer, debiased, .. } = self;
+        let timed = Barycenters { options: &options, observer, debiased };
+        clock.run(|| timed.fixed_within(measures, weights, support, &clock))
+    }
+
+    fn fixed_within(
+        self,
+        measures: &[Measure<'_>],
+        weights: &[f64],
+        support: &Points<'_>,
+        clock: &Clock,
+    ) -> Result<Barycenter> {
         let begun = Instant::now();
         let options = self.options;
         let shares = shares(measures, weights)?;
@@ -216,15 +234,15 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             offset: 0.0,
             tolerance: options.tolerance,
             max_iterations: options.max_iterations,
-            time: options.time_limit.map(|limit| limit.saturating_sub(prepared)),
+            time: clock.left(),
             leave_out: problems[0].leave_out(Term::Cross),
             algorithm: Algorithm::Plain,
         };
         let mut observer = self.observer;
-        let mut watch = |progress: &mut Progress<'_>| {
-            options.cancel.check();
-            observer.as_mut().map_or(Next::Continue, |observer| observer.observe(progress))
-        };
+        let observer = observer.as_mut().map(|observer| &mut **observer as &mut dyn Observer);
+        let mut watch = Watched { cancel: &options.cancel, observer };
+        clock.enter(Phase::Iterations);
+        begin(&mut watch, Phase::Iterations)?;
         let (iterations, stop, marginal_error) = in_pool(|| iteration.run(run, &mut watch))?;
 
         let mut distances = vec![0.0; measures.len()];
@@ -245,7 +263,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             return Err(Error::Overflow { what: "the value of the barycentre" });
         }
         let weights: Vec<f64> = iteration.log_p.iter().map(|log| log.exp()).collect();
-        let (method, rank, reason) = problems[0].described();
+        let Described { method, anchors, rank, reason } = problems[0].described();
         let built: Duration = iteration.legs.iter().map(|leg| leg.kernel.builds().time).sum();
         let times = Times {
             features: prepared + built,
@@ -262,6 +280,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             stop,
             rank,
             method,
+            anchors,
             reason,
             times,
         })

@@ -1,9 +1,10 @@
-//! Ending a computation from outside, wherever it is.
+//! Ending a computation from outside, wherever it is, or when its time is up.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::kernel::LogRows;
@@ -36,23 +37,53 @@ struct State {
     asked: AtomicBool,
     /// Calls of [`Cancel::run`] that have not returned.
     runs: AtomicUsize,
+    deadline: Option<Instant>,
+    /// A token that ends this one too.
+    parent: Option<Cancel>,
 }
 
 /// What unwinds: the token that did it.
 struct Unwound(Cancel);
 
 impl Cancel {
+    /// A token that ends with this one, and by itself at a point in time: what it [runs](Cancel::run) is
+    /// [`Error::Cancelled`] then. A [`time_limit`](crate::OptionsBuilder::time_limit) ends a solve with what there is;
+    /// this ends whatever comes after it too, maps and samples of its plan.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use orthant::{Cancel, Error, Measure, Method, Options, Points, rot};
+    /// let cancel = Cancel::default().until(Instant::now() + Duration::from_millis(5));
+    /// let options = Options::builder(0.1).method(Method::online()).cancel(cancel.clone()).build()?;
+    /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+    /// let ended = cancel.run(|| loop {
+    ///     rot(&mu, &mu, &options).unwrap();
+    /// });
+    /// assert_eq!(ended, Err::<(), _>(Error::Cancelled));
+    /// # Ok::<(), orthant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn until(&self, deadline: Instant) -> Self {
+        let (deadline, parent) = (Some(deadline), Some(self.clone()));
+        Cancel(Arc::new(State { deadline, parent, ..State::default() }))
+    }
+
     /// Ends what [`Cancel::run`] runs, now or later.
     pub fn cancel(&self) {
         self.0.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody called [`Cancel::cancel`].
+    /// Whether somebody called [`Cancel::cancel`], of this token or of one that it ends with, or its time is up.
     pub fn is_cancelled(&self) -> bool {
+        let late = self.0.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.is_asked() || late || self.0.parent.as_ref().is_some_and(Cancel::is_cancelled)
+    }
+
+    fn is_asked(&self) -> bool {
         self.0.asked.load(Ordering::Relaxed)
     }
 
-    /// Takes it back, for the next run.
+    /// Takes it back, for the next run. A point in time stays what it is.
     pub fn reset(&self) {
         self.0.asked.store(false, Ordering::Relaxed);
     }
@@ -71,7 +102,13 @@ impl Cancel {
 
     /// Unwinds if that is wanted.
     pub(crate) fn check(&self) {
-        let wanted = self.is_cancelled() && self.0.runs.load(Ordering::Relaxed) > 0;
+        if let Some(parent) = &self.0.parent {
+            parent.check();
+        }
+        // The clock is looked at where there is a point in time only, and somebody to go back to.
+        let runs = || self.0.runs.load(Ordering::Relaxed) > 0;
+        let late = || self.0.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let wanted = runs() && (self.is_asked() || late());
         if wanted && cfg!(panic = "unwind") {
             // Not a panic: no hook is called, nothing is printed.
             resume_unwind(Box::new(Unwound(self.clone())) as Box<dyn Any + Send>);
@@ -136,6 +173,20 @@ mod tests {
         assert_eq!(one.run(|| two.run(|| one.check())), Err(Error::Cancelled));
         one.reset();
         assert_eq!(one.run(|| one.check()), Ok(()));
+    }
+
+    #[test]
+    fn a_point_in_time_ends_a_run_and_so_does_the_parent() {
+        let parent = Cancel::default();
+        let past = parent.until(Instant::now());
+        assert!(past.is_cancelled() && !parent.is_cancelled());
+        past.check();
+        assert_eq!(past.run(|| past.check()), Err(Error::Cancelled));
+        let future = parent.until(Instant::now() + std::time::Duration::from_secs(3600));
+        assert_eq!(future.run(|| future.check()), Ok(()));
+        parent.cancel();
+        assert_eq!(parent.run(|| future.run(|| future.check())), Err(Error::Cancelled));
+        assert!(future.is_cancelled());
     }
 
     #[test]

@@ -6,14 +6,18 @@ use std::time::Instant;
 
 pub use arrange::{Embedding, Merge, embedding, leaves, linkage};
 
+use crate::clock::Clock;
 use crate::error::{Cloud, Error, Result};
-use crate::measure::{Measure, Points, mean_squared_distance};
+use crate::gauge::Gauge;
+use crate::measure::{Measure, Points};
 use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
-use crate::problem::{Places, Pool, Problem, Scaling, Shelf, Start, Terms};
+use crate::problem::{Aim, Places, Pool, Problem, Scaling, Shelf, Start, Terms};
 use crate::rot::Solver;
 use crate::simd::Float;
 use crate::sinkhorn::{Next, Observer, Stop, Term};
-use crate::solution::{Certainty, Divergence, Interval, Kernels, Solution, Used, debiased};
+use crate::solution::{
+    Certainty, Divergence, Interval, Kernels, Solution, Used, debiased, divergence_scale,
+};
 
 /// The Sinkhorn divergences of all pairs of some measures of one dimension.
 ///
@@ -26,8 +30,9 @@ use crate::solution::{Certainty, Divergence, Interval, Kernels, Solution, Used, 
 /// | the same, if all features together need more than [`max_memory`](crate::OptionsBuilder::max_memory) | the same | self terms; features are evaluated again for every pair, to the same result |
 /// | adaptive anchors, Nystrom | one for the pair | nothing |
 ///
-/// [`Method::Auto`] chooses for each term, as [`rot`](crate::rot()) does: values are certified term by term. Where
-/// epsilon is small and cross terms are solved by way of larger ones, features of these are the pair's own.
+/// [`Method::Auto`] chooses for each term, as [`rot`](crate::rot()) does: values are certified term by term, with an
+/// accuracy that is relative to the divergence ([`Divergence::keeps`]). Self terms that are not accurate enough for a
+/// pair of clouds that are close are solved again, once, with that of the smallest divergences. Where epsilon is small and cross terms are solved by way of larger ones, features of these are the pair's own.
 /// A pair has the same number in both directions, and a cloud is at distance 0 of itself.
 ///
 /// ```
@@ -61,8 +66,8 @@ pub struct Pair {
     pub interval: Option<Interval>,
     /// Whether all terms converged.
     pub converged: bool,
-    /// Whether all terms are known to be as close to the exact kernel as the options ask for: see
-    /// [`Solution::keeps`].
+    /// Whether the divergence is known to be as close to that of the exact kernel as the options ask for: see
+    /// [`Divergence::keeps`].
     pub accurate: bool,
     /// What the cross term used.
     pub method: Used,
@@ -152,31 +157,6 @@ fn pairs_of(count: usize) -> usize {
     count * count.saturating_sub(1) / 2
 }
 
-/// Mean of [`mean_squared_distance`] over all pairs of different clouds, in linear time.
-pub fn mean_squared_distances(measures: &[Measure<'_>]) -> Result<f64> {
-    check_clouds(measures)?;
-    let count = measures.len() as f64;
-    let mut spread = 0.0;
-    for (k, measure) in measures.iter().enumerate() {
-        // Twice the trace of the covariance.
-        spread += in_clouds([k, k], mean_squared_distance(measure, measure))? / count;
-    }
-    let means: Vec<Vec<f64>> = measures.iter().map(Measure::mean).collect();
-    let mut between = 0.0;
-    for (k, x) in means.iter().enumerate() {
-        for y in &means[k + 1..] {
-            let square: f64 = x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum();
-            between += square / pairs_of(measures.len()) as f64;
-        }
-    }
-    let mean = spread + between;
-    if mean.is_finite() {
-        Ok(mean)
-    } else {
-        Err(Error::Overflow { what: "the mean squared distance" })
-    }
-}
-
 /// Told of every pair when it is finished.
 type Each<'s> = dyn FnMut(&Pair) -> Next + 's;
 
@@ -232,14 +212,22 @@ impl<'s, 'o> Comparer<'s, 'o> {
     }
 
     /// Compares.
-    pub fn compare(mut self, measures: &[Measure<'_>]) -> Result<Comparison> {
+    pub fn compare(self, measures: &[Measure<'_>]) -> Result<Comparison> {
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(self.options);
+        let options = self.options.timed(&clock);
+        Comparer { options: &options, ..self }.compare_within(measures, &clock)
+    }
+
+    fn compare_within(mut self, measures: &[Measure<'_>], clock: &Clock) -> Result<Comparison> {
         let begun = Instant::now();
         let count = measures.len();
         check_clouds(measures)?;
         self.check_options()?;
         let mut pairs = std::mem::take(&mut self.finished);
         check_finished(&mut pairs, count)?;
-        let pool = common_pool(&measures.iter().collect::<Vec<_>>(), self.options)?;
+        let all: Vec<&Measure<'_>> = measures.iter().collect();
+        let pool = clock.run(|| common_pool(&all, self.options))?;
         let places;
         let (way, sharing) = match &pool {
             None if is_of_pair(&self.options.method) => (None, Sharing::Nothing),
@@ -260,14 +248,15 @@ impl<'s, 'o> Comparer<'s, 'o> {
                 (Some(Way::Pooled { pool, source }), sharing)
             }
         };
-        let mut terms = Turns { measures, begun, selves: vec![None; count], way };
+        let mut terms = Turns { measures, begun, selves: vec![[None, None]; count], way };
         let before = pairs.clone();
         'all: for i in 0..count {
             for j in i + 1..count {
                 if before.binary_search_by(|p| (p.first, p.second).cmp(&(i, j))).is_ok() {
                     continue;
                 }
-                let Some(pair) = self.pair(&mut terms, [i, j])? else { break 'all };
+                let pair = clock.try_run(|| self.pair(&mut terms, [i, j]))?.flatten();
+                let Some(pair) = pair else { break 'all };
                 pairs.push(pair);
                 if let Some(each) = &mut self.each
                     && each(&pair) == Next::Stop
@@ -294,7 +283,7 @@ impl<'s, 'o> Comparer<'s, 'o> {
             value: divergence.value,
             interval,
             converged: divergence.converged(),
-            accurate: divergence.terms().iter().all(|t| t.keeps(accuracy)),
+            accurate: divergence.keeps(accuracy),
             method: divergence.cross.method,
             iterations: divergence.cross.iterations,
         }))
@@ -394,8 +383,10 @@ fn check_finished(pairs: &mut [Pair], count: usize) -> Result<()> {
 }
 
 /// Says which clouds an error is about.
-fn in_clouds<R>(clouds: [usize; 2], result: Result<R>) -> Result<R> {
+pub(crate) fn in_clouds<R>(clouds: [usize; 2], result: Result<R>) -> Result<R> {
     result.map_err(|error| match error {
+        // Has nothing to do with them.
+        Error::TimeLimit { .. } | Error::Cancelled => error,
         Error::InCloud { cloud, source } => {
             let number = clouds[usize::from(cloud == Cloud::Y)];
             Error::InClouds { clouds: [number; 2], source }
@@ -457,7 +448,8 @@ impl<T: Float> Source for Shelf<'_, T> {
 struct Turns<'f> {
     measures: &'f [Measure<'f>],
     begun: Instant,
-    selves: Vec<Option<Solution>>,
+    /// Clouds with themselves: with the accuracy of their own value, and with that of the smallest divergences.
+    selves: Vec<[Option<Solution>; 2]>,
     /// None where the terms of a pair have nothing to do with those of another.
     way: Option<Way<'f>>,
 }
@@ -465,6 +457,14 @@ struct Turns<'f> {
 /// Whether a limit that has nothing to do with the pair, or an observer, ended a solve.
 pub(crate) fn is_interrupted(solution: &Solution) -> bool {
     matches!(solution.stop, Stop::TimeLimit | Stop::Requested)
+}
+
+/// How accurate self terms are.
+#[derive(Debug, Clone, Copy)]
+enum Level {
+    Usual,
+    /// For divergences that are as small as accuracies count.
+    Finest,
 }
 
 impl Turns<'_> {
@@ -476,47 +476,99 @@ impl Turns<'_> {
         observer: &mut Option<&mut dyn Observer>,
     ) -> Result<Option<Divergence>> {
         let [mu, nu] = clouds.map(|k| &self.measures[k]);
+        let Some([self_x, self_y]) = self.selves(clouds, Level::Usual, options, observer)? else {
+            let Some(options) = options.since(self.begun).filter(|_| self.way.is_none()) else {
+                return Ok(None);
+            };
+            let divergence = in_clouds(clouds, solver(&options, observer).divergence(mu, nu))?;
+            return Ok(Some(divergence).filter(|d| !d.terms().into_iter().any(is_interrupted)));
+        };
+        let Some(left) = options.since(self.begun) else { return Ok(None) };
+        let way = self.way.as_mut().expect("self terms are shared");
+        let first = {
+            let mut solver = solver(&left, observer);
+            let own = [&self_x, &self_y];
+            in_clouds(clouds, way.cross(clouds, [mu, nu], own, &mut solver, &left))?
+        };
+        let Cross { mut problem, first, kernels } = first;
+        let mut own = [self_x, self_y];
+        let mass_term = problem.mass_term();
+        if problem.is_aimed() && !is_interrupted(&first.0) {
+            // Whether their errors leave enough of what the divergence may have.
+            let value = debiased([&first.0, &own[0], &own[1]], mass_term)?;
+            let allowed = options.accuracy * divergence_scale(value, first.0.scale());
+            if self_error(&own) > 0.5 * allowed {
+                let finest = self.selves(clouds, Level::Finest, options, observer)?;
+                let Some(finest) = finest else { return Ok(None) };
+                own = finest;
+            }
+            let selves = 0.5 * (own[0].value_kl + own[1].value_kl) - mass_term;
+            problem.aim_at(Aim::Divergence { selves, error: self_error(&own) });
+        }
+        let mut solver = solver(&left, observer);
+        let (_, cross, _) = in_clouds(clouds, solver.improve(problem, Terms::Cross, first))?;
+        let [self_x, self_y] = own;
+        let value = in_clouds(clouds, debiased([&cross, &self_x, &self_y], mass_term))?;
+        let divergence = Divergence { value, kernels, cross, self_x, self_y };
+        Ok(Some(divergence).filter(|d| !d.terms().into_iter().any(is_interrupted)))
+    }
+
+    /// Two clouds with themselves, if that is shared and nothing comes in between.
+    fn selves(
+        &mut self,
+        clouds: [usize; 2],
+        level: Level,
+        options: &Options<'_>,
+        observer: &mut Option<&mut dyn Observer>,
+    ) -> Result<Option<[Solution; 2]>> {
+        if self.way.is_none() {
+            return Ok(None);
+        }
         for k in clouds {
-            if self.way.is_some() && self.selves[k].is_none() {
+            if self.selves[k][level as usize].is_none() {
                 let Some(options) = options.since(self.begun) else { return Ok(None) };
-                let own = self.own(k, &mut solver(&options, observer));
+                let own = self.own(k, level, &mut solver(&options, observer));
                 let own = in_clouds([k; 2], own)?;
                 if is_interrupted(&own) {
                     return Ok(None);
                 }
-                self.selves[k] = Some(own);
+                self.selves[k][level as usize] = Some(own);
             }
         }
-        let Some(options) = options.since(self.begun) else { return Ok(None) };
-        let mut solver = solver(&options, observer);
-        let found = match &mut self.way {
-            None => solver.divergence(mu, nu),
-            Some(way) => {
-                let own = clouds.map(|k| self.selves[k].clone().expect("solved above"));
-                way.divergence(clouds, [mu, nu], own, &mut solver, &options)
-            }
-        };
-        let divergence = in_clouds(clouds, found)?;
-        let interrupted = divergence.terms().into_iter().any(is_interrupted);
-        Ok(if interrupted { None } else { Some(divergence) })
+        Ok(Some(clouds.map(|k| self.selves[k][level as usize].clone().expect("solved above"))))
     }
 
     /// A cloud with itself.
-    fn own(&mut self, k: usize, solver: &mut Solver<'_, '_>) -> Result<Solution> {
+    fn own(&mut self, k: usize, level: Level, solver: &mut Solver<'_, '_>) -> Result<Solution> {
         let (mu, options) = (&self.measures[k], solver.options());
-        let (problem, first) = if let Some(Way::Pooled { pool, source }) = &mut self.way {
-            let problem = Problem::pooled(pool, mu, mu, options, Terms::Own)?;
-            let first = solver.watched(|observer| {
-                source.solve(&problem, [k; 2], Term::SelfX, Start::Flat, observer)
-            })?;
-            (problem, first)
-        } else {
-            let problem = Problem::new(mu, mu, options, Terms::Own)?;
-            let first = solver.solve(&problem, Term::SelfX, Start::Flat)?;
-            (problem, first)
+        let (problem, first) = match (&mut self.way, level) {
+            (Some(Way::Pooled { pool, source }), _) => {
+                let problem = Problem::pooled(pool, mu, mu, options, Terms::Own)?;
+                let first = solver.watched(|observer| {
+                    source.solve(&problem, [k; 2], Term::SelfX, Start::Flat, observer)
+                })?;
+                (problem, first)
+            }
+            (_, Level::Usual) => {
+                let problem = Problem::new(mu, mu, options, Terms::Own)?;
+                let first = solver.solve(&problem, Term::SelfX, Start::Flat)?;
+                (problem, first)
+            }
+            (_, Level::Finest) => {
+                let problem = Problem::aimed(mu, mu, options, Terms::Own, Aim::Smallest)?;
+                let usual = self.selves[k][0].as_ref().expect("the usual ones come first");
+                let start = Start::Potential(&usual.potential_x);
+                let first = solver.solve(&problem, Term::SelfX, start)?;
+                (problem, first)
+            }
         };
         Ok(solver.improve(problem, Terms::Own, first)?.1)
     }
+}
+
+/// The error that self terms may bring into a divergence.
+fn self_error(own: &[Solution; 2]) -> f64 {
+    0.5 * (own[0].error_kl() + own[1].error_kl())
 }
 
 /// A solver, watched by the observer that there is.
@@ -531,23 +583,31 @@ pub(crate) fn solver<'s, 'o>(
     }
 }
 
+/// A cross term as it was solved first.
+struct Cross<'p> {
+    problem: Problem<'p>,
+    first: (Solution, Scaling),
+    kernels: Kernels,
+}
+
 impl Way<'_> {
-    /// The divergence of two clouds whose self terms there are.
-    fn divergence(
+    /// The cross term of two clouds whose self terms there are.
+    fn cross<'p>(
         &mut self,
         clouds: [usize; 2],
-        [mu, nu]: [&Measure<'_>; 2],
-        [self_x, self_y]: [Solution; 2],
+        [mu, nu]: [&'p Measure<'p>; 2],
+        [self_x, _]: [&Solution; 2],
         solver: &mut Solver<'_, '_>,
-        options: &Options<'_>,
-    ) -> Result<Divergence> {
+        options: &'p Options<'p>,
+    ) -> Result<Cross<'p>> {
         // As for a divergence of two.
         let similar = Start::Similar(&self_x.potential_x);
-        let (problem, first, kernels) = match self {
+        Ok(match self {
             Way::Apart => {
-                let mut problem = Problem::new(mu, nu, options, Terms::Cross)?;
+                let aim = estimate([mu, nu], options);
+                let mut problem = Problem::aimed(mu, nu, options, Terms::Cross, aim)?;
                 let first = solver.cross(&mut problem, mu, nu, similar)?;
-                (problem, first, Kernels::PerTerm)
+                Cross { problem, first, kernels: Kernels::PerTerm }
             }
             Way::Pooled { pool, source } => {
                 let mut problem = Problem::pooled(pool, mu, nu, options, Terms::Cross)?;
@@ -558,12 +618,17 @@ impl Way<'_> {
                         })
                     };
                 let first = solver.cross_by(&mut problem, mu, nu, similar, last)?;
-                (problem, first, Kernels::Shared)
+                Cross { problem, first, kernels: Kernels::Shared }
             }
-        };
-        let mass_term = problem.mass_term();
-        let (_, cross, _) = solver.improve(problem, Terms::Cross, first)?;
-        let value = debiased([&cross, &self_x, &self_y], mass_term)?;
-        Ok(Divergence { value, kernels, cross, self_x, self_y })
+        })
+    }
+}
+
+/// What the accuracy of a cross term is relative to, before anything is solved: the divergence of Gaussians.
+fn estimate(clouds: [&Measure<'_>; 2], options: &Options<'_>) -> Aim {
+    let values = clouds.map(|cloud| Gauge::own(cloud, options.epsilon).ok()?.gaussian_value());
+    match values {
+        [Some(x), Some(y)] => Aim::Divergence { selves: 0.5 * (x + y), error: 0.0 },
+        _ => Aim::Own,
     }
 }

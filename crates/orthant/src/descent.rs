@@ -16,13 +16,15 @@
 use std::time::Instant;
 
 use crate::barycenter::{coordinates, shares};
+use crate::clock::Clock;
 use crate::compare::{common_pool, is_interrupted, is_of_pair, solver};
 use crate::design::{Draw, normals};
 use crate::error::{Cloud, Error, Result};
 use crate::gradient::Gradient;
 use crate::measure::{Measure, Points};
+use crate::memory;
 use crate::options::{Method, Options};
-use crate::problem::{Pool, Problem, Scaling, Start, Terms};
+use crate::problem::{Aim, Pool, Problem, Scaling, Start, Terms};
 use crate::rot::Solver;
 use crate::sinkhorn::{Next, Observer, Stop, Term, dot};
 use crate::solution::{Divergence, Kernels, Solution, Times, debiased};
@@ -336,6 +338,8 @@ impl<'s, 'o> Descent<'s, 'o> {
             let source = Error::Dimensions { x: dim, y: measures[k].dim() };
             return Err(Error::InClouds { clouds: [0, k], source: Box::new(source) });
         }
+        let bytes = 8.0 * count as f64 * dim as f64;
+        memory::check("the points", bytes, self.options.max_memory, "ask for fewer points")?;
         let nudge = NUDGE * self.options.epsilon.sqrt();
         let mut values = normals(Draw::Iid, count, dim, self.options.seed);
         let mut rows = values.chunks_exact_mut(dim);
@@ -409,13 +413,18 @@ impl<'s, 'o> Descent<'s, 'o> {
     ) -> Result<Ended> {
         self.check(start, targets)?;
         let mut observer = self.observer.take();
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(self.options);
+        let options = self.options.timed(&clock);
+        let begun = Instant::now();
         let mut objective = Objective {
             targets,
             shares,
-            options: self.options,
+            options: &options,
             debiased: self.debiased,
-            way: Way::new(start, targets, self.options)?,
-            begun: Instant::now(),
+            way: clock.run(|| Way::new(start, targets, &options))?,
+            begun,
+            clock: &clock,
             selves: vec![None; targets.len()],
             times: Times::default(),
         };
@@ -622,7 +631,8 @@ impl Way {
         }
         if matches!(options.method, Method::Auto) {
             // Random features of a divergence are those of its three terms, so that their errors cancel.
-            let shared = Problem::new(start, targets[0], options, Terms::All)?.kernels();
+            let problem = Problem::aimed(start, targets[0], options, Terms::All, Aim::Terms)?;
+            let shared = problem.kernels();
             return Ok(if shared == Kernels::Shared { Way::OfPair } else { Way::Apart });
         }
         let all: Vec<&Measure<'_>> =
@@ -641,6 +651,7 @@ struct Objective<'t> {
     options: &'t Options<'t>,
     debiased: bool,
     way: Way,
+    clock: &'t Clock,
     begun: Instant,
     /// The targets with themselves, once solved.
     selves: Vec<Option<Solution>>,
@@ -688,7 +699,10 @@ enum Halt {
 
 impl From<Error> for Halt {
     fn from(error: Error) -> Self {
-        Halt::Error(error)
+        match error {
+            Error::TimeLimit { .. } => Halt::Rest(Rest::TimeLimit),
+            error => Halt::Error(error),
+        }
     }
 }
 
@@ -707,10 +721,14 @@ impl<'t> Objective<'t> {
             gradient: vec![0.0; mu.points().len() * mu.dim()],
             legs: Vec::with_capacity(self.targets.len()),
         };
-        match self.way {
-            Way::OfPair if self.debiased => self.pairs(&mut state, mu, last, observer)?,
-            _ => self.terms(&mut state, mu, last, observer)?,
-        }
+        let clock = self.clock;
+        let done = clock.try_run(|| {
+            Ok(match self.way {
+                Way::OfPair if self.debiased => self.pairs(&mut state, mu, last, observer),
+                _ => self.terms(&mut state, mu, last, observer),
+            })
+        });
+        done?.unwrap_or(Err(Halt::Rest(Rest::TimeLimit)))?;
         state.value = self.shares.iter().zip(&state.legs).map(|(l, leg)| l * leg.value).sum();
         if state.value.is_finite() {
             Ok(state)
@@ -745,7 +763,7 @@ impl<'t> Objective<'t> {
     ) -> Trial<()> {
         for (k, (target, share)) in self.targets.iter().zip(self.shares).enumerate() {
             let options = self.options()?;
-            let mut solver = solver(&options, observer);
+            let mut solver = solver(&options, observer).term_by_term();
             if let Some(Leg { cross, own: Some([x, y]), .. }) = last.map(|last| &last.legs[k]) {
                 solver = solver.warm_start_terms([cross, x, y]);
             }

@@ -17,6 +17,20 @@ pub enum Error {
     #[error("the computation was cancelled")]
     Cancelled,
 
+    /// The time was up before there was anything to return.
+    #[error(
+        "the time limit of {} was over while {}, before there was a result; allow more time, or use fewer points, \
+         a larger epsilon or less accuracy",
+        seconds(*limit),
+        phase.as_str()
+    )]
+    TimeLimit {
+        /// The limit.
+        limit: std::time::Duration,
+        /// What was done.
+        phase: crate::clock::Phase,
+    },
+
     /// A cloud without points.
     #[error("the cloud has no points; at least one is needed")]
     NoPoints,
@@ -520,6 +534,35 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The same error, with points numbered otherwise: for callers whose points are rows of something larger.
+    ///
+    /// ```
+    /// use orthant::{Measure, Points};
+    /// // Rows 1 and 4 of a table.
+    /// let points = Points::new(vec![0.5, 2.5], 1)?;
+    /// let error = Measure::weighted(points, &[1.0, -1.0]).unwrap_err();
+    /// let error = error.renumbered(|point| [1, 4][point - 1]);
+    /// assert!(error.to_string().starts_with("the weight of point 4 is -1"));
+    /// # Ok::<(), orthant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn renumbered(mut self, number: impl Fn(usize) -> usize) -> Self {
+        match &mut self {
+            Error::Coordinate { point, .. }
+            | Error::Weight { point, .. }
+            | Error::FarPoint { point, .. }
+            | Error::NoPartners { point, .. }
+            | Error::Feature { row: point, .. }
+            | Error::Value { row: point, .. }
+            | Error::Breakdown { row: point, .. }
+            | Error::NotPositive { row: point, .. } => *point = number(*point),
+            _ => {}
+        }
+        self
+    }
+}
+
 /// One cloud or two, from 1.
 fn numbered([first, second]: [usize; 2]) -> String {
     if first == second {
@@ -527,6 +570,11 @@ fn numbered([first, second]: [usize; 2]) -> String {
     } else {
         format!("clouds {} and {}", first + 1, second + 1)
     }
+}
+
+/// A time as people write it.
+fn seconds(time: std::time::Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 /// A number without hundreds of zeros.

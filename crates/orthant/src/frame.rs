@@ -12,6 +12,7 @@ use crate::measure::{Measure, Points};
 
 /// An exact change of scale and a common centre: `x' = (x - centre) / 2^k`.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Frame {
     centre: Vec<f64>,
     /// `2^-k`.

@@ -58,8 +58,8 @@
 //! value_kl = min_P <P, C> + eps KL(P | a b^T) + rho_x KL(P 1 | a) + rho_y KL(P^T 1 | b)
 //! ```
 //!
-//! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and
-//! intervals hold, for `value_kl` ([`Solution::certified`]). [`Solution::mass`] is the mass of the plan.
+//! with `KL(p | q) = sum p log(p / q) - p + q`. Every method has it, and bounds and intervals hold, for `value_kl`
+//! ([`Solution::interval_kl`]). [`Solution::mass`] is the mass of the plan.
 //!
 //! # Several clouds
 //!
@@ -83,6 +83,7 @@ mod barycenter;
 pub mod bench;
 mod cancel;
 mod certificate;
+mod clock;
 mod compare;
 mod descent;
 pub mod design;
@@ -94,7 +95,9 @@ mod gradient;
 mod kernel;
 mod landmarks;
 mod linalg;
+mod mean_cost;
 mod measure;
+mod memory;
 mod mixture;
 mod options;
 mod plan;
@@ -112,18 +115,21 @@ mod unbalanced;
 
 pub use barycenter::{Barycenter, Barycenters, barycenter};
 pub use cancel::Cancel;
+pub use clock::Phase;
 pub use compare::{
     Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
-    mean_squared_distances,
 };
 pub use descent::{Descent, Flow, FreeBarycenter, Rest, Step, flow};
 pub use error::{Cloud, Error, Result, Shape};
 pub use gradient::{Gradient, LowRank};
 pub use kernel::CostMatrix;
+pub use mean_cost::mean_cost;
 pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
 pub use options::{
     Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
 };
+#[cfg(feature = "serde")]
+pub use plan::KeptPlan;
 pub use plan::{DENSE_LIMIT, MOST_LABELS, Plan, Plans, Vote};
 pub use rot::{Solver, divergence, plan, plans, rot};
 pub use sinkhorn::{Next, Observer, Progress, Stop, Term};

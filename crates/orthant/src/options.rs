@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::anneal;
 use crate::cancel::Cancel;
+use crate::clock::Clock;
 use crate::design::Draw;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix};
@@ -105,6 +106,7 @@ impl Features<'_> {
 
 /// Where the anchors of Gaussian features sit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Anchors {
     /// Independent draws with one variance for all axes, from the largest norm of a point.
     Paper {
@@ -126,8 +128,23 @@ pub enum Anchors {
     },
 }
 
+impl Anchors {
+    /// The word for it on the command line: `paper`, `sobol`, `iid`, `orthogonal`, `adaptive`, `lattice`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Anchors::Paper { .. } => "paper",
+            Anchors::Random(Draw::Sobol) => "sobol",
+            Anchors::Random(Draw::Iid) => "iid",
+            Anchors::Random(Draw::Orthogonal) => "orthogonal",
+            Anchors::Adaptive => "adaptive",
+            Anchors::Lattice { .. } => "lattice",
+        }
+    }
+}
+
 /// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Landmarks {
     /// By approximate ridge leverage scores: they reach small clusters too (Musco & Musco, *Recursive
     /// Sampling for the Nystrom Method*, 2017).
@@ -255,25 +272,33 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The same for a stage on the way to a smaller epsilon.
-    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
+    /// The same, without a copy of a cost matrix.
+    fn borrowed(&self) -> Options<'_> {
         let method = match &self.method {
             Method::Dense(Cost::Matrix(matrix)) => Method::Dense(Cost::Matrix(matrix.borrowed())),
             Method::Online(Cost::Matrix(matrix)) => Method::Online(Cost::Matrix(matrix.borrowed())),
             other => other.clone(),
         };
+        Options { method, cancel: self.cancel.clone(), ..*self }
+    }
+
+    /// The same for a stage on the way to a smaller epsilon.
+    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
         Options {
             epsilon,
-            method,
             accuracy: self.accuracy.max(anneal::ACCURACY),
             tolerance: self.tolerance.max(anneal::TOLERANCE),
             certify: false,
             polish: false,
             // One is for the last stage.
             max_iterations: self.max_iterations - 1,
-            cancel: self.cancel.clone(),
-            ..*self
+            ..self.borrowed()
         }
+    }
+
+    /// The same with the token of a clock, for work that is done within its time.
+    pub(crate) fn timed(&self, clock: &Clock) -> Options<'_> {
+        Options { cancel: clock.cancel().clone(), ..self.borrowed() }
     }
 
     /// The same with the time that is left since some beginning, if some is.
@@ -288,6 +313,11 @@ impl<'a> Options<'a> {
     /// The strength of the regularisation.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
+    }
+
+    /// The method that was asked for, with the matrices of costs or features that it has.
+    pub fn method(&self) -> &Method<'a> {
+        &self.method
     }
 
     /// Whether a marginal is relaxed.
@@ -328,8 +358,10 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Error of the value that [`Method::Auto`] and lattices aim at, relative to
-    /// [`Solution::value_kl`](crate::Solution::value_kl). Default: 1e-3.
+    /// Error of the value that [`Method::Auto`] and lattices aim at. Of a term it is relative to
+    /// [`Solution::value_kl`](crate::Solution::value_kl), see [`Solution::keeps`](crate::Solution::keeps); of a
+    /// divergence to the divergence, or to a hundredth of its cross term if that is more, see
+    /// [`Divergence::keeps`](crate::Divergence::keeps). Default: 1e-3.
     #[must_use]
     pub fn accuracy(mut self, accuracy: f64) -> Self {
         self.options.accuracy = accuracy;
@@ -396,8 +428,11 @@ impl<'a> OptionsBuilder<'a> {
     }
 
     /// Whether to bound the distance from the exact kernel of the squared Euclidean cost by samples of the plan:
-    /// [`Solution::interval`](crate::Solution::interval), for balanced and unbalanced problems. Random anchors that were
-    /// chosen automatically always have that. Default: no.
+    /// [`Solution::interval_kl`](crate::Solution::interval_kl), for balanced and unbalanced problems. The value is then
+    /// the best estimate from these samples and not that of the features alone, which need not be in the interval; with
+    /// it, features that are shared by the terms of a divergence are no longer those of one kernel, and the divergence
+    /// of equal clouds is zero within its interval only. Random anchors that were chosen automatically always have that.
+    /// Default: no.
     #[must_use]
     pub fn certify(mut self, certify: bool) -> Self {
         self.options.certify = certify;
@@ -455,7 +490,10 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Stop after this time, features and all terms of a divergence included. Default: none.
+    /// Stop after this time, within a tenth of it or a second, whatever is being done: choosing a method (which takes a
+    /// tenth of it at most, and goes on with what it has found), storing features, iterations of all terms, certificates,
+    /// improvements. The result is what there is by then, with [`Stop::TimeLimit`](crate::Stop::TimeLimit) and perhaps
+    /// without an interval; [`Error::TimeLimit`] if there is nothing yet. Default: none.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options.time_limit = Some(limit);
@@ -469,7 +507,7 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// Refuse to store matrices of more bytes than this. Default: no limit.
+    /// Refuse to store matrices of more bytes than this. Default: what the system gives.
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.options.max_memory = Some(bytes);

@@ -1,7 +1,11 @@
 //! The coupling of two clouds, never stored.
 
+#[cfg(feature = "serde")]
+mod kept;
 mod maps;
 
+#[cfg(feature = "serde")]
+pub use kept::KeptPlan;
 pub use maps::{MOST_LABELS, Vote};
 
 use rand::SeedableRng;
@@ -11,6 +15,7 @@ use rand_distr::{Distribution, Open01};
 use crate::error::{Cloud, Error, Result, Shape};
 use crate::gradient::Gradient;
 use crate::measure::Measure;
+use crate::memory;
 use crate::problem::{Problem, Scaling};
 use crate::sinkhorn::Term;
 use crate::solution::{Divergence, Solution};
@@ -214,8 +219,9 @@ impl<'p> Plan<'p> {
         limit: u64,
         remedy: &'static str,
     ) -> Result<()> {
-        let limit = self.problem.max_memory().unwrap_or(limit) as f64;
-        if bytes > limit { Err(Error::Memory { what, bytes, limit, remedy }) } else { Ok(()) }
+        memory::check(what, bytes, self.problem.max_memory().or(Some(limit)), remedy)?;
+        // That much is allowed; it must be there, too.
+        memory::check(what, bytes, None, remedy)
     }
 }
 

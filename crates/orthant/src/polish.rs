@@ -30,6 +30,7 @@
 use std::time::Instant;
 
 use crate::anderson::Anderson;
+use crate::clock::Phase;
 use crate::error::Result;
 use crate::kernel::{Cells, Kernel, SelfKernel, Target};
 use crate::sinkhorn::{Observer, Run, Stop, at_iteration, dot, in_pool};
@@ -322,6 +323,7 @@ pub(crate) fn solve(
     in_pool(|| {
         let begun = Instant::now();
         exact.begin(start, b, &mut now.z)?;
+        observer.phase(Phase::Iterations);
         let mut iterations = 0;
         // Whether the last potential was flat, as an alternative.
         let mut flat = false;

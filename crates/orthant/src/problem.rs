@@ -1,15 +1,22 @@
 //! Measures and options, put together: which kernel, in which coordinates, and what a solve leaves.
 
+mod aim;
 mod gathered;
 mod gradient;
+#[cfg(feature = "serde")]
+mod kept;
 mod maps;
 mod pairs;
 mod polish;
 mod pool;
 mod shared;
 
+pub(crate) use aim::Aim;
+#[cfg(feature = "serde")]
+pub(crate) use kept::Drawing;
 pub(crate) use maps::At;
 pub(crate) use pool::{Places, Pool, Shelf};
+pub(crate) use shared::Described;
 
 use gathered::Crowd;
 
@@ -19,6 +26,7 @@ use std::time::{Duration, Instant};
 use crate::anneal;
 use crate::auto;
 use crate::certificate::{Bounds, Claim, Half};
+use crate::clock::{Clock, Phase};
 use crate::design::{Draw, Lattice, MOST_AXES, value_bound};
 use crate::error::{Cloud, Error, Result, Shape};
 use crate::features::{
@@ -34,10 +42,11 @@ use crate::kernel::{
 };
 use crate::landmarks;
 use crate::measure::{Measure, Points};
+use crate::memory;
 use crate::mixture::Conditional;
 use crate::options::{Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, Precision};
 use crate::simd::{self, Float};
-use crate::sinkhorn::{self, Observer, Outcome, Run, Stop, Term, dot};
+use crate::sinkhorn::{self, Clocked, Next, Observer, Outcome, Run, Stop, Term, Watched, dot};
 use crate::solution::{Certainty, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used, scale};
 use crate::stage::{Axes, Pairs, Part, Placement, Stage};
 use crate::thinned;
@@ -100,6 +109,10 @@ struct Setting<'s, 'p> {
     nu: &'s Measure<'s>,
     options: &'s Options<'p>,
     terms: Terms,
+    aim: Aim,
+    /// Of kernels, if it is not what that says.
+    error: Option<f64>,
+    clock: &'s Clock,
 }
 
 impl<'s> Setting<'s, '_> {
@@ -135,15 +148,23 @@ pub(crate) struct Problem<'p> {
     reason: Option<String>,
     /// What was chosen automatically, or is fitted to the plan.
     pick: Option<Pick>,
+    /// What the accuracy is relative to.
+    aim: Aim,
+    /// L1 error of marginals, if it is smaller than usual.
+    tight: Option<f64>,
+    /// Whether potentials of an approximation come before the exact kernel.
+    polishes: bool,
     /// How often it was improved.
     round: usize,
     /// Iterations of earlier solves of a term, at most.
     spent: usize,
-    begun: Instant,
+    clock: Clock,
     /// The time that it took to get here.
     prepared: Duration,
 }
 
+/// Epsilon relative to the range of costs above which the plan is all but that of independent points.
+const FLAT: f64 = 1e4;
 /// Random features, where nobody says how many.
 pub(crate) const DEFAULT_RANK: usize = 1000;
 /// Nodes of a lattice for clouds of so many points at most: with more, all pairs are quicker.
@@ -158,6 +179,7 @@ fn lattice_rank(options: &Options<'_>) -> Option<usize> {
 
 /// What stands between the clouds, of the squared Euclidean cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Pick {
     /// All pairs.
     Exact {
@@ -185,8 +207,10 @@ impl Pick {
         match self {
             Pick::Exact { stored: false } => Storage::Online,
             Pick::Exact { stored: true } => Storage::Dense,
-            Pick::Random { .. } | Pick::Adaptive { .. } => Storage::Factored,
-            Pick::Lattice { .. } => Storage::Separable,
+            Pick::Random { .. } | Pick::Adaptive { .. } | Pick::Lattice { stored: true } => {
+                Storage::Factored
+            }
+            Pick::Lattice { stored: false } => Storage::Separable,
             Pick::Nystrom { .. } => Storage::Nystrom,
         }
     }
@@ -203,7 +227,8 @@ impl<'p> Problem<'p> {
         let begun = Instant::now();
         let Problem { mu, nu, options, .. } = *self;
         let storage = next.pick.storage();
-        let setting = Setting { mu, nu, options, terms };
+        let (aim, error) = (self.aim, next.error);
+        let setting = Setting { mu, nu, options, terms, aim, error, clock: &self.clock };
         let plans: Vec<([Cloud; 2], &Pairs)> = terms
             .list()
             .iter()
@@ -218,11 +243,14 @@ impl<'p> Problem<'p> {
             options,
             ground,
             storage,
-            reason: Some(next.reason),
+            reason: Some(next.reason).filter(|reason| !reason.is_empty()),
             pick: Some(next.pick),
+            aim,
+            tight: next.tolerance.or(self.tight),
+            polishes: storage == Storage::Online && (self.polishes || !self.is_exact()),
             round: self.round + 1,
             spent,
-            begun: self.begun,
+            clock: self.clock.clone(),
             prepared: begun.elapsed(),
         })
     }
@@ -233,9 +261,49 @@ impl<'p> Problem<'p> {
         options: &'p Options<'p>,
         terms: Terms,
     ) -> Result<Self> {
+        Problem::aimed(mu, nu, options, terms, Aim::Own)
+    }
+
+    /// The same with an accuracy that is relative to something else.
+    pub(crate) fn aimed(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        terms: Terms,
+        aim: Aim,
+    ) -> Result<Self> {
+        let mut silent = Watched { cancel: &options.cancel, observer: None };
+        Problem::watched(mu, nu, options, (terms, aim), Clock::of(options), &mut silent)
+    }
+
+    /// The same with an observer, within a time that has begun.
+    pub(crate) fn watched(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        (terms, aim): (Terms, Aim),
+        clock: Clock,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
+        let mut observer = Clocked { clock: &clock, observer, stopped: false };
+        let made = clock.run(|| {
+            sinkhorn::begin(&mut observer, Phase::Choosing)?;
+            Problem::chosen(mu, nu, options, (terms, aim), &clock, &mut observer)
+        })?;
+        Ok(Problem { clock, ..made })
+    }
+
+    fn chosen(
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        options: &'p Options<'p>,
+        (terms, aim): (Terms, Aim),
+        clock: &Clock,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
         let begun = Instant::now();
         check_rho(mu, nu, options, terms)?;
-        let setting = Setting { mu, nu, options, terms };
+        let setting = Setting { mu, nu, options, terms, aim, error: None, clock };
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
         // Of the largest problem to be solved.
         let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
@@ -253,12 +321,13 @@ impl<'p> Problem<'p> {
                         measures: setting.measures(clouds(term)),
                     })
                     .collect();
-                let choice = auto::choose(&list, options, || {
+                let shared = || {
                     Ok(match terms {
                         Terms::Cross | Terms::Own => None,
                         Terms::All => Some(common(Term::Cross, setting)?),
                     })
-                })?;
+                };
+                let choice = auto::choose(&list, options, shared, clock, observer)?;
                 reason = Some(choice.reason);
                 pick = Some(choice.pick);
                 let storage = choice.pick.storage();
@@ -274,12 +343,18 @@ impl<'p> Problem<'p> {
                     matches!(features, Features::Gaussian(Anchors::Lattice { stored: false }));
                 let storage = if separable { Storage::Separable } else { Storage::Factored };
                 if !matches!(features, Features::Gaussian(Anchors::Lattice { .. })) {
-                    let numbers = (n + m) * features.rank(mu.dim(), rank) as f64;
-                    check_memory(storage, numbers, options)?;
+                    let rank = features.rank(mu.dim(), rank) as f64;
+                    check_memory(storage, (n + m) * rank, options)?;
+                    let anchors = 8.0 * rank * mu.dim() as f64;
+                    check_bytes("the anchors", anchors, "use a smaller rank", options)?;
                 }
-                if let Features::Gaussian(Anchors::Adaptive) = features {
-                    pick = Some(Pick::Adaptive { rank });
-                }
+                pick = match features {
+                    Features::Gaussian(Anchors::Adaptive) => Some(Pick::Adaptive { rank }),
+                    Features::Gaussian(Anchors::Lattice { stored }) => {
+                        Some(Pick::Lattice { stored: *stored })
+                    }
+                    _ => None,
+                };
                 (storage, feature_ground(features, storage, setting)?)
             }
             Method::Nystrom(landmarks) => {
@@ -299,9 +374,12 @@ impl<'p> Problem<'p> {
             storage,
             reason,
             pick,
+            aim,
+            tight: None,
+            polishes: false,
             round: 0,
             spent: 0,
-            begun,
+            clock: clock.clone(),
             prepared,
         })
     }
@@ -314,41 +392,18 @@ impl<'p> Problem<'p> {
         if spent || !solutions.iter().all(|s| s.converged()) {
             return None;
         }
-        let left = self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
-            return None;
-        }
         // Anchors that are asked for are fitted to their plan once.
         if let (Some(Pick::Adaptive { rank }), false, 0) =
             (self.pick, self.is_automatic(), self.round)
         {
             let reason = "anchors around pairs of the plan".to_owned();
-            return Some(auto::Choice { pick: Pick::Adaptive { rank }, reason });
+            return Some(auto::Choice::new(Pick::Adaptive { rank }, reason));
         }
         if self.options.polish && !self.is_exact() {
             let reason = format!("polished, after {}", self.used().as_str());
-            return Some(auto::Choice { pick: Pick::Exact { stored: false }, reason });
+            return Some(auto::Choice::new(Pick::Exact { stored: false }, reason));
         }
-        if !self.is_automatic() {
-            return None;
-        }
-        let (kind, rank) = match self.pick? {
-            Pick::Random { rank, .. } => (auto::Kind::Sobol, rank),
-            Pick::Adaptive { rank } => (auto::Kind::Adaptive, rank),
-            _ => return None,
-        };
-        let accuracy = self.options.accuracy;
-        let miss = solutions.iter().map(|s| s.miss(accuracy)).fold(0.0, f64::max);
-        if miss <= 1.0 {
-            return None;
-        }
-        // A cloud is both clouds of its term with itself.
-        let sizes: Vec<[f64; 2]> = (if solutions.len() > 1 { Terms::All } else { Terms::Cross })
-            .list()
-            .iter()
-            .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
-            .collect();
-        auto::improve(kind, rank, miss, &sizes, self.mu.dim(), self.options)
+        self.closer(solutions)
     }
 
     /// The mean cost of all pairs of the clouds, in the coordinates of the cross term, where the cost is a function of
@@ -383,13 +438,13 @@ impl<'p> Problem<'p> {
     }
 
     /// Goes on where other solves ended, within the same limits; some iterations must be left.
-    pub(crate) fn resume(&mut self, begun: Instant, spent: usize) {
-        self.begun = begun;
+    pub(crate) fn resume(&mut self, clock: Clock, spent: usize) {
+        self.clock = clock;
         self.spent = spent;
     }
 
-    pub(crate) fn begun(&self) -> Instant {
-        self.begun
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     fn is_automatic(&self) -> bool {
@@ -407,24 +462,23 @@ impl<'p> Problem<'p> {
         }
     }
 
-    /// Whether values are those in the middle of what samples of the plan say.
+    /// Whether values are those in the middle of what samples of the plan say: with a certificate, so that a value is in
+    /// its interval. (That of features alone need not be: the interval is where the exact kernel is.)
     fn is_centred(&self) -> bool {
-        matches!(self.pick, Some(Pick::Random { .. } | Pick::Adaptive { .. }))
+        let chosen = matches!(self.pick, Some(Pick::Random { .. } | Pick::Adaptive { .. }));
+        chosen || (self.options.certify && !matches!(self.pick, Some(Pick::Lattice { .. })))
     }
 
     /// Errors of the marginals count in the distance from the converged value, so what is chosen for an accuracy
     /// must converge to a part of it.
     fn tolerance(&self) -> f64 {
         let asked = self.options.tolerance;
-        let smallest = match self.options.precision {
-            Precision::F32 => 1e-6,
-            Precision::F64 => 1e-12,
-        };
-        if self.is_automatic() {
-            asked.min((0.02 * self.options.accuracy).max(smallest))
+        let usual = if self.is_aimed() {
+            asked.min((0.02 * self.options.accuracy).max(self.smallest_tolerance()))
         } else {
             asked
-        }
+        };
+        self.tight.map_or(usual, |tight| tight.min(usual))
     }
 
     /// Whether the kernel is defined on each cloud alone.
@@ -502,9 +556,24 @@ impl<'p> Problem<'p> {
         }
     }
 
+    /// Where the anchors are, of features that have such.
+    pub(super) fn anchors(&self) -> Option<Anchors> {
+        let features = match (self.used(), &self.options.method) {
+            (Used::Gaussian | Used::Lattice, Method::Factored(features)) => Some(features),
+            _ => None,
+        };
+        match (self.pick, features) {
+            (Some(Pick::Random { draw, .. }), _) => Some(Anchors::Random(draw)),
+            (Some(Pick::Adaptive { .. }), _) => Some(Anchors::Adaptive),
+            (Some(Pick::Lattice { stored }), _) => Some(Anchors::Lattice { stored }),
+            (_, Some(Features::Gaussian(anchors))) => Some(*anchors),
+            _ => None,
+        }
+    }
+
     /// Features of some points of a cloud.
     fn features(&self, term: Term, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
-        let cancel = &self.options.cancel;
+        let cancel = self.clock.cancel();
         match &self.ground {
             Ground::Maps { maps, .. } => {
                 let map = &*maps[cloud as usize];
@@ -536,7 +605,7 @@ impl<'p> Problem<'p> {
         part: Part,
         columns: Cloud,
     ) -> Box<dyn LogRows + '_> {
-        let cancel = &self.options.cancel;
+        let cancel = self.clock.cancel();
         match &self.ground {
             Ground::Euclidean { stages, .. } => {
                 let stage = stages[term as usize].as_ref().expect("a term that is solved");
@@ -634,7 +703,11 @@ impl<'p> Problem<'p> {
         start: Start<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Solution, Scaling)> {
-        self.solve_by(term, start, |task, rough| self.solved(task, rough, observer))
+        let mut observer = Clocked { clock: &self.clock, observer, stopped: false };
+        self.clock.run(|| {
+            sinkhorn::begin(&mut observer, Phase::Features)?;
+            self.solve_by(term, start, |task, rough| self.solved(task, rough, &mut observer))
+        })
     }
 
     /// The same with `work` of the caller's.
@@ -677,7 +750,7 @@ impl<'p> Problem<'p> {
                 tolerance: self.tolerance(),
                 max_iterations: self.options.max_iterations - self.spent,
                 // All terms together; each does at least one iteration.
-                time: self.options.time_limit.map(|t| t.saturating_sub(self.begun.elapsed())),
+                time: self.clock.left(),
                 leave_out: 0.0,
                 algorithm: self.options.algorithm,
             },
@@ -721,7 +794,7 @@ impl<'p> Problem<'p> {
 
     /// The solution of the user's problem, out of that in the coordinates of the term, and its plan.
     fn finish(&self, task: &Task, solved: Solved, begun: Instant) -> (Solution, Scaling) {
-        let (interval, corrected) = self.interval(task, &solved);
+        let around = self.around(task, &solved);
         let Solved { outcome, builds, transport_cost, distance, rank, outside, mut kernel } =
             solved;
         let (term, x, y) = (task.term, task.x, task.y);
@@ -731,6 +804,7 @@ impl<'p> Problem<'p> {
         let constant = self.constant(term);
         let sums = [&outcome.x.sums[..], &outcome.y.sums];
         let Finished { value, value_kl, mass, shifts, gaps } = task.finished(&outcome, a, b);
+        let (value, value_kl, around) = self.limited(task, value, value_kl, around);
         let pairs = std::mem::take(&mut kernel.pairs);
         let scaling = Scaling::new(&outcome, shifts, kernel);
         // Of the marginals that the plan has.
@@ -762,6 +836,8 @@ impl<'p> Problem<'p> {
             let mass = if task.unbalanced.is_some() { measure.mass() } else { 1.0 };
             measure.weights().iter().map(|w| mass * w).collect()
         };
+        // The two values of an unbalanced problem differ by a function of the plan, about which nothing is known.
+        let unbalanced = task.unbalanced.is_some();
         let solution = Solution {
             value,
             value_kl,
@@ -779,13 +855,15 @@ impl<'p> Problem<'p> {
             stop: outcome.stop,
             rank,
             method: self.used(),
+            anchors: self.anchors(),
             reason: self.reason.clone(),
             bound: distance.bound,
-            interval,
-            corrected,
+            interval: if unbalanced { None } else { around.interval(value) },
+            interval_kl: around.interval(value_kl),
+            corrected: around.corrected.map(|c| value + c).filter(|_| !unbalanced),
+            corrected_kl: around.corrected.map(|c| value_kl + c),
             stages: 1,
-            polished: (self.round > 0 && self.storage == Storage::Online)
-                .then_some(outcome.iterations),
+            polished: self.polishes.then_some(outcome.iterations),
             builds: builds.count,
             times: Times {
                 features: if term == Term::Cross {
@@ -795,6 +873,7 @@ impl<'p> Problem<'p> {
                 },
                 solve: begun.elapsed().saturating_sub(builds.time),
             },
+            slack: around.slack,
             weights_x: given(mu),
             weights_y: given(nu),
             pairs,
@@ -802,8 +881,9 @@ impl<'p> Problem<'p> {
         (solution, scaling)
     }
 
-    /// Where the value of the exact kernel is, at convergence, as far as that is known; and the best guess.
-    fn interval(&self, task: &Task, solved: &Solved) -> (Option<Interval>, Option<f64>) {
+    /// Where the value of the exact kernel is, at convergence, relative to that of the solve, as far as that is known;
+    /// and the best guess.
+    fn around(&self, task: &Task, solved: &Solved) -> Around {
         let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
         let Distance { bound, bounds, rounding } = solved.distance;
         let (a, b) = self.weights(task);
@@ -834,19 +914,92 @@ impl<'p> Problem<'p> {
         let size = dual.map_or(value.abs(), |(_, dual)| dual.size);
         let rounding = 1e-14 * size - change(-rounding);
         let within = |low: f64, high: f64, kind| Interval {
-            low: value + low - rounding,
-            high: value + high + slack + rounding,
+            low: low - rounding,
+            high: high + slack + rounding,
             kind,
         };
         let bound = bound.map(|b| within(-b, b, Certainty::Bound));
         let sampled = bounds.map(|s| within(change(s.low), change(s.high), Certainty::Sampled));
-        let corrected = bounds.map(|s| value + change(s.corrected));
+        let corrected = bounds.map(|s| change(s.corrected));
         let interval = match (bound, sampled) {
             _ if self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
-            (Some(one), Some(two)) => Some(if one.width() <= two.width() { one } else { two }),
+            (Some(one), Some(two)) => {
+                let narrower = two.width() < one.width() && two.contains(0.0);
+                Some(if narrower { two } else { one })
+            }
             (one, two) => one.or(two),
         };
-        (interval.filter(|i| i.low.is_finite() && i.high.is_finite()), corrected)
+        Around { interval, corrected, slack }
+    }
+
+    /// What is known where epsilon is far above all costs, and takes all digits of a dual value: the plan is all but
+    /// that of independent points, whose mean cost is an upper bound of `value_kl`, and by Hoeffding's lemma
+    ///
+    /// ```text
+    /// value_kl >= -eps log E[exp(-c / eps)] >= E[c] - range(c)^2 / (8 eps)
+    /// ```
+    ///
+    /// Values and intervals are moved there.
+    fn limited(
+        &self,
+        task: &Task,
+        value: f64,
+        value_kl: f64,
+        around: Around,
+    ) -> (f64, f64, Around) {
+        let epsilon = self.options.epsilon;
+        let unknown = (value, value_kl, around);
+        let (Some(interval), None) = (around.interval, &task.unbalanced) else { return unknown };
+        let range = self.cost_range(task);
+        if !range.is_finite() || epsilon < FLAT * range {
+            return unknown;
+        }
+        let Some(mean) = self.product_cost(task) else { return unknown };
+        let high = mean + task.run.offset;
+        let rounding = 1e-13 * (mean.abs() + task.run.offset.abs());
+        let low = high - range * (range / (8.0 * epsilon));
+        let (least, most) = (low - rounding, high + rounding);
+        let found = value_kl.clamp(low, high);
+        // Of a value that is as it should be, but for rounding.
+        let interval = Interval {
+            low: (value_kl + interval.low).max(least).min(found) - found,
+            high: (value_kl + interval.high).min(most).max(found) - found,
+            ..interval
+        };
+        let corrected = around.corrected.map(|c| (value_kl + c).clamp(low, high) - found);
+        let slack = around.slack.min(interval.high);
+        let around = Around { interval: Some(interval), corrected, slack };
+        (value + (found - value_kl), found, around)
+    }
+
+    /// The mean cost of independent points in the coordinates of a term, in the user's units, where the cost is a
+    /// function of the points.
+    fn product_cost(&self, task: &Task) -> Option<f64> {
+        let Some(stage) = self.stage(task.term) else {
+            return match &self.ground {
+                // Over the smallest cost, which is the offset of the term.
+                Ground::Matrix(matrix) => {
+                    let [a, b] = [task.x, task.y].map(|cloud| self.measure(cloud).weights());
+                    Some(matrix.weighted_mean(a, b))
+                }
+                _ => None,
+            };
+        };
+        let [(mean_x, square_x), (mean_y, square_y)] = [task.x, task.y].map(|cloud| {
+            let points = stage.points(cloud, Part::Support);
+            let weights = self.measure(cloud).support().weights;
+            let mut mean = vec![0.0; points.dim()];
+            let mut square = 0.0;
+            for (i, w) in weights.iter().enumerate() {
+                for (c, mean) in mean.iter_mut().enumerate() {
+                    let x = points.coordinate(i, c);
+                    *mean += w * x;
+                    square += w * x * x;
+                }
+            }
+            (mean, square)
+        });
+        Some(stage.gauge.to_user(square_x + square_y - 2.0 * dot(&mean_x, &mean_y)))
     }
 
     /// At most how much the costs of a term differ; infinite where that is not known.
@@ -950,14 +1103,25 @@ impl<'p> Problem<'p> {
         } else {
             self.cost_over_pairs(task, &outcome)
         };
+        let mut outcome = outcome;
         let (mut bounds, pairs) = if self.options.certify || self.is_centred() {
-            self.certify(task, &outcome, plan.second())?
+            // A solution can do without.
+            let found = if self.clock.is_over() || observer.phase(Phase::Certificate) == Next::Stop
+            {
+                None
+            } else {
+                self.clock.try_run(|| self.certify(task, &outcome, plan.second()))?
+            };
+            if found.is_none() && outcome.stop == Stop::Converged {
+                outcome.stop = if self.clock.is_over() { Stop::TimeLimit } else { Stop::Requested };
+            }
+            found.unwrap_or_default()
         } else {
             (None, Pairs::default())
         };
         keep(plan.into_sides());
         let mut outside = self.extended(task, &outcome);
-        let (mut outcome, mut shift) = (outcome, 0.0);
+        let mut shift = 0.0;
         if let (Some(found), true) = (&mut bounds, self.is_centred()) {
             // A constant factor of the kernel moves potentials and values, and not the plan, but for its mass.
             shift = found.corrected;
@@ -1010,7 +1174,7 @@ impl<'p> Problem<'p> {
             epsilon,
             rows: &outcome.x.sums,
             seed: self.options.seed,
-            cancel: &self.options.cancel,
+            cancel: self.clock.cancel(),
         };
         Ok(claim.bounds(columns))
     }
@@ -1043,7 +1207,8 @@ impl<'p> Problem<'p> {
             builds = builds + solved.builds;
             let outcome = &solved.outcome;
             let Finished { value_kl, mass, .. } = task.finished(outcome, a, b);
-            let wanted = self.options.accuracy * scale(value_kl, epsilon * mass);
+            let usual = self.options.accuracy * scale(value_kl, epsilon * mass);
+            let wanted = stage.error.unwrap_or(usual);
             let good = solved.distance.bound.is_some_and(|bound| bound <= wanted);
             // Below the rounding of the kernel no lattice is finer.
             let finest = lattice.ratio() <= T::ROUNDING.max(1e-11);
@@ -1064,7 +1229,7 @@ impl<'p> Problem<'p> {
                 let [low, high] = stage.midpoints(task.x, task.y);
                 let most = most_nodes(a.len() + b.len());
                 Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, most)
-                    .map(|lattice| lattice.guarded(&self.options.cancel))
+                    .map(|lattice| lattice.guarded(self.clock.cancel()))
             };
             let Some(finer) = finer else {
                 solved.outcome.iterations = iterations;
@@ -1449,6 +1614,24 @@ struct Distance {
     rounding: f64,
 }
 
+/// Where the value of the exact kernel is, relative to the value of a solve.
+#[derive(Debug, Clone, Copy)]
+struct Around {
+    interval: Option<Interval>,
+    corrected: Option<f64>,
+    /// What the iterations that were not done may have to do with the upper end.
+    slack: f64,
+}
+
+impl Around {
+    /// The interval of a value, unless its ends are beyond the range of the numbers.
+    fn interval(&self, value: f64) -> Option<Interval> {
+        self.interval
+            .map(|interval| interval.shifted(value))
+            .filter(|i| i.low.is_finite() && i.high.is_finite())
+    }
+}
+
 /// What the kernels leave.
 struct Solved {
     outcome: Outcome,
@@ -1478,7 +1661,8 @@ struct Seen {
 
 /// The plan `exp(level) u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of
 /// the term, and the lattice that the solve ended with.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Scaling {
     pub(crate) f: Vec<f64>,
     pub(crate) g: Vec<f64>,
@@ -1490,9 +1674,12 @@ pub(crate) struct Scaling {
     shift: f64,
     lattice: Option<Lattice>,
     /// Its nodes one by one, if they are not all of a box.
+    #[cfg_attr(feature = "serde", serde(skip))]
     listed: Option<Affine>,
     /// What the first cloud and the second send over their features, if that is known; of one with itself, one.
     messages: Vec<Vec<f64>>,
+    /// Pairs of an earlier plan that the anchors of the kernel were placed around, if any were.
+    pub(crate) fitted: Option<Pairs>,
 }
 
 impl Scaling {
@@ -1500,8 +1687,12 @@ impl Scaling {
         let (f, g) = (outcome.f.clone(), outcome.g.clone());
         let Seen { shift, lattice, messages, .. } = seen;
         let level = shifts[0] + shifts[1] - shift;
-        let listed = lattice.as_ref().filter(|l| l.kept().is_some()).map(lattice_map);
-        Scaling { f, g, level, shifts, shift, lattice, listed, messages }
+        let listed = Self::listed(lattice.as_ref());
+        Scaling { f, g, level, shifts, shift, lattice, listed, messages, fitted: None }
+    }
+
+    fn listed(lattice: Option<&Lattice>) -> Option<Affine> {
+        lattice.filter(|l| l.kept().is_some()).map(lattice_map)
     }
 }
 
@@ -1652,10 +1843,7 @@ fn check_bytes(
     remedy: &'static str,
     options: &Options<'_>,
 ) -> Result<()> {
-    match options.max_memory.map(|limit| limit as f64) {
-        Some(limit) if bytes > limit => Err(Error::Memory { what, bytes, limit, remedy }),
-        _ => Ok(()),
-    }
+    memory::check(what, bytes, options.max_memory, remedy)
 }
 
 fn matrix_ground<'p>(
@@ -1706,7 +1894,7 @@ fn common(term: Term, setting: Setting<'_, '_>) -> Result<Stage> {
 
 /// The terms of a squared Euclidean cost, each in its best coordinates.
 fn gauged(setting: Setting<'_, '_>) -> Result<[Option<Stage>; 3]> {
-    let Setting { mu, nu, options, terms } = setting;
+    let Setting { mu, nu, options, terms, .. } = setting;
     let epsilon = options.epsilon;
     let mut stages = [None, None, None];
     for &term in terms.list() {
@@ -1717,6 +1905,15 @@ fn gauged(setting: Setting<'_, '_>) -> Result<[Option<Stage>; 3]> {
             Term::SelfY => Gauge::own(nu, epsilon)?,
         };
         stages[term as usize] = Some(Stage::new(gauge, term, mu, nu)?);
+    }
+    let errors = match setting.error {
+        Some(error) => [Some(error); 3],
+        None => setting.aim.kernel_errors(&stages, options.accuracy, epsilon),
+    };
+    for (stage, error) in stages.iter_mut().zip(errors) {
+        if let Some(stage) = stage {
+            stage.error = error;
+        }
     }
     Ok(stages)
 }
@@ -1734,7 +1931,7 @@ fn furnish<'p>(
     setting: Setting<'_, '_>,
     plans: Option<&[([Cloud; 2], &Pairs)]>,
 ) -> Result<Ground<'p>> {
-    let Setting { mu, nu, options, terms } = setting;
+    let Setting { mu, nu, options, terms, clock, .. } = setting;
     let per_term = matches!(pick, Pick::Exact { .. } | Pick::Lattice { .. });
     if !per_term && terms == Terms::All {
         // One map serves all terms of a divergence, so they must share their coordinates.
@@ -1751,7 +1948,7 @@ fn furnish<'p>(
             if terms == Terms::Cross && !matches!(options.method, Method::Auto) {
                 // A common factor cancels in a divergence, but not in a term alone. (Certificates find a better one.)
                 let weights = [mu, nu].map(|m| m.support().weights);
-                let log = stage.mean_log_ratio(&map, weights, options.seed, &options.cancel);
+                let log = stage.mean_log_ratio(&map, weights, options.seed, clock.cancel());
                 if log.is_finite() {
                     map.scale(-0.5 * log);
                 }
@@ -1784,7 +1981,7 @@ fn furnish<'p>(
                 let measures = [x, y].map(|c| if c == Cloud::X { mu } else { nu });
                 let lattice =
                     lattice(&auto::TermStage { stage, clouds: [x, y], measures }, options)?
-                        .guarded(&options.cancel);
+                        .guarded(clock.cancel());
                 stage.features = if stored || storage != Storage::Separable {
                     let numbers = lattice.rank() as f64
                         * (measures[0].support().len() + measures[1].support().len()) as f64;
@@ -1802,7 +1999,7 @@ fn furnish<'p>(
             let stage = stages[Term::Cross as usize].as_ref().expect("always solved");
             let epsilon = stage.gauge.epsilon();
             let clouds = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
-            let cancel = &options.cancel;
+            let cancel = clock.cancel();
             let chosen =
                 landmarks::choose(&clouds, epsilon, count, landmarks, options.seed, cancel);
             let basis = Basis::nystrom(chosen, epsilon, cancel);

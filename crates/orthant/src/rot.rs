@@ -2,13 +2,19 @@
 
 use std::time::Instant;
 
-use crate::error::Result;
+use crate::clock::{Clock, Phase};
+use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
-use crate::problem::{Problem, Scaling, Start, Terms};
-use crate::sinkhorn::{Next, Observer, Progress, Term};
+use crate::problem::{Aim, Problem, Scaling, Start, Terms};
+use crate::sinkhorn::{Next, Observer, Stop, Term, Watched};
 use crate::solution::{Divergence, Solution, debiased};
+
+/// Parts of the time that is left that the terms of a cloud with itself may take.
+const SHARES: [f64; 2] = [0.25, 0.33];
+/// And a stage on the way to a small epsilon.
+const STAGES: f64 = 0.5;
 
 /// Regularised optimal transport between two measures.
 ///
@@ -101,12 +107,14 @@ pub struct Solver<'s, 'o> {
     options: &'o Options<'o>,
     observer: Option<&'s mut dyn Observer>,
     start: [Option<&'s [f64]>; 3],
+    /// What the accuracy of a divergence is relative to.
+    aim: Aim,
 }
 
 impl<'s, 'o> Solver<'s, 'o> {
     /// A solve with these options.
     pub fn new(options: &'o Options<'o>) -> Self {
-        Solver { options, observer: None, start: [None; 3] }
+        Solver { options, observer: None, start: [None; 3], aim: Aim::Own }
     }
 
     /// Calls `observer` after every iteration.
@@ -129,6 +137,12 @@ impl<'s, 'o> Solver<'s, 'o> {
         self.warm_start_terms(earlier.terms())
     }
 
+    /// Makes the accuracy of a divergence that of each of its terms.
+    pub(crate) fn term_by_term(mut self) -> Self {
+        self.aim = Aim::Terms;
+        self
+    }
+
     /// The same, the terms one by one.
     pub(crate) fn warm_start_terms(mut self, terms: [&'s Solution; 3]) -> Self {
         self.start = terms.map(|t| Some(&t.potential_x[..]));
@@ -149,10 +163,26 @@ impl<'s, 'o> Solver<'s, 'o> {
     where
         'o: 'p,
     {
-        let mut problem = Problem::new(mu, nu, self.options, Terms::Cross)?;
+        let mut problem = self.problem(mu, nu, Terms::Cross, Aim::Own)?;
         let first = self.cross(&mut problem, mu, nu, Start::Flat)?;
         let (problem, solution, scaling) = self.improve(problem, Terms::Cross, first)?;
         Ok(Plan::new(problem, scaling, solution))
+    }
+
+    /// A problem of these options, whose time begins now.
+    fn problem<'p>(
+        &mut self,
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        terms: Terms,
+        aim: Aim,
+    ) -> Result<Problem<'p>>
+    where
+        'o: 'p,
+    {
+        let options = self.options;
+        let clock = Clock::of(options);
+        self.watched(|watch| Problem::watched(mu, nu, options, (terms, aim), clock, watch))
     }
 
     pub(crate) fn options(&self) -> &'o Options<'o> {
@@ -171,19 +201,52 @@ impl<'s, 'o> Solver<'s, 'o> {
         // The problem of the solution, if it is not the last one.
         let mut earlier = None;
         while let Some(next) = problem.improvement(&[&solution]) {
-            let improved = problem.improved(next, terms, &[&solution])?;
-            let start = Start::After(&problem, &solution.potential_x);
-            let (mut next, next_scaling) = self.solve(&improved, term, start)?;
+            let done = self.round(&problem, |solver| {
+                let improved = problem.improved(next, terms, &[&solution])?;
+                let start = Start::After(&problem, &solution.potential_x);
+                let solved = solver.solve(&improved, term, start)?;
+                Ok((improved, solved))
+            })?;
+            let (improved, (mut next, next_scaling)) = match done {
+                Ok(done) => done,
+                Err(stop) => {
+                    solution.stop = stop;
+                    break;
+                }
+            };
             let before = std::mem::replace(&mut problem, improved);
             if next.width() <= solution.width() || next.polished.is_some() {
                 std::mem::swap(&mut next, &mut solution);
                 (scaling, earlier) = (next_scaling, None);
+                scaling.fitted = Some(std::mem::take(&mut next.pairs));
             } else {
                 earlier = earlier.or(Some(before));
             }
             solution.add_work_of(&next);
         }
         Ok((earlier.unwrap_or(problem), solution, scaling))
+    }
+
+    /// A round of improvement, which a solution can do without: or why there is none.
+    fn round<R>(
+        &mut self,
+        problem: &Problem<'_>,
+        work: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<Result<R, Stop>> {
+        let clock = problem.clock();
+        if clock.is_over() {
+            return Ok(Err(Stop::TimeLimit));
+        }
+        if self.watched(|watch| watch.phase(Phase::Improving)) == Next::Stop {
+            return Ok(Err(Stop::Requested));
+        }
+        clock.enter(Phase::Improving);
+        match clock.try_run(|| work(self)) {
+            Ok(done) => Ok(done.ok_or(Stop::TimeLimit)),
+            // Asked for at the beginning of a phase.
+            Err(Error::Cancelled) => Ok(Err(Stop::Requested)),
+            Err(error) => Err(error),
+        }
     }
 
     /// The Sinkhorn divergence of two measures.
@@ -196,12 +259,17 @@ impl<'s, 'o> Solver<'s, 'o> {
     where
         'o: 'p,
     {
-        let mut problem = Problem::new(mu, nu, self.options, Terms::All)?;
+        let mut problem = self.problem(mu, nu, Terms::All, self.aim)?;
         problem.check_shared()?;
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
         let flat = Start::Flat;
+        // All three have to be there in the end, so each has a part of the time that is left.
+        let clock = problem.clock().clone();
+        problem.resume(clock.part(SHARES[0]), 0);
         let (mut self_x, of_x) = self.solve(&problem, Term::SelfX, start_x.unwrap_or(flat))?;
+        problem.resume(clock.part(SHARES[1]), 0);
         let (mut self_y, of_y) = self.solve(&problem, Term::SelfY, start_y.unwrap_or(flat))?;
+        problem.resume(clock, 0);
         // For equal clouds the self potential is the solution; for others it is a good start in
         // coordinates in which they have the same covariance.
         let similar = Start::Similar(&self_x.potential_x);
@@ -210,14 +278,24 @@ impl<'s, 'o> Solver<'s, 'o> {
         // The problem of the solutions, if it is not the last one.
         let mut earlier = None;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
-            let improved = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
-            let mut next = [Term::Cross, Term::SelfX, Term::SelfY]
-                .into_iter()
-                .zip([&cross, &self_x, &self_y])
-                .map(|(term, s)| {
-                    self.solve(&improved, term, Start::After(&problem, &s.potential_x))
-                })
-                .collect::<Result<Vec<_>>>()?;
+            let done = self.round(&problem, |solver| {
+                let improved = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
+                let next = [Term::Cross, Term::SelfX, Term::SelfY]
+                    .into_iter()
+                    .zip([&cross, &self_x, &self_y])
+                    .map(|(term, s)| {
+                        solver.solve(&improved, term, Start::After(&problem, &s.potential_x))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                Ok((improved, next))
+            })?;
+            let (improved, mut next) = match done {
+                Ok(done) => done,
+                Err(stop) => {
+                    cross.stop = stop;
+                    break;
+                }
+            };
             let before = std::mem::replace(&mut problem, improved);
             // All three or none: they have one kernel.
             let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
@@ -268,11 +346,11 @@ impl<'s, 'o> Solver<'s, 'o> {
         let Some(earlier) = self.descend(problem, mu, nu) else {
             return last(self, problem, otherwise);
         };
-        problem.resume(problem.begun(), earlier.iterations);
+        problem.resume(problem.clock().clone(), earlier.iterations);
         let (mut solution, scaling) = last(self, problem, Start::Potential(&earlier.potential_x))?;
         solution.add_work_of(&earlier);
         solution.stages += earlier.stages;
-        problem.resume(problem.begun(), 0);
+        problem.resume(problem.clock().clone(), 0);
         Ok((solution, scaling))
     }
 
@@ -294,8 +372,13 @@ impl<'s, 'o> Solver<'s, 'o> {
                 break;
             }
             let mut solve = |last: Option<&Solution>| -> Result<Solution> {
-                let mut stage = Problem::new(mu, nu, &options, Terms::Cross)?;
-                stage.resume(problem.begun(), spent);
+                // Some time is for the last one.
+                let clock = problem.clock().part(STAGES);
+                let what = (Terms::Cross, Aim::Own);
+                let mut stage = self.watched(|watch| {
+                    Problem::watched(mu, nu, &options, what, clock.clone(), watch)
+                })?;
+                stage.resume(clock, spent);
                 let start = last.map_or(Start::Flat, |s| Start::Potential(&s.potential_x));
                 self.term(&stage, Term::Cross, start)
             };
@@ -334,11 +417,8 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// With the observer that there is, or none.
     pub(crate) fn watched<R>(&mut self, work: impl FnOnce(&mut dyn Observer) -> R) -> R {
-        let (cancel, observer) = (&self.options.cancel, &mut self.observer);
-        work(&mut |progress: &mut Progress<'_>| {
-            cancel.check();
-            observer.as_mut().map_or(Next::Continue, |observer| observer.observe(progress))
-        })
+        let observer = self.observer.as_mut().map(|observer| &mut **observer as &mut dyn Observer);
+        work(&mut Watched { cancel: &self.options.cancel, observer })
     }
 }
 

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::accelerated;
 use crate::anderson::Anderson;
+use crate::cancel::Cancel;
+use crate::clock::{Clock, Phase};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Marginal, SelfKernel};
 use crate::options::Algorithm;
@@ -116,6 +118,62 @@ pub enum Next {
 pub trait Observer: Send {
     /// Called after every iteration.
     fn observe(&mut self, progress: &mut Progress<'_>) -> Next;
+
+    /// Called when a phase of a solve begins, and again now and then while a method is chosen. Asked to stop before
+    /// there is a solution, a solve ends with [`Error::Cancelled`]; after that, with the solution that there is.
+    /// Default: goes on.
+    fn phase(&mut self, phase: Phase) -> Next {
+        let _ = phase;
+        Next::Continue
+    }
+}
+
+/// The observer of a user, if there is one, and a token to end it all.
+pub(crate) struct Watched<'w> {
+    pub(crate) cancel: &'w Cancel,
+    pub(crate) observer: Option<&'w mut dyn Observer>,
+}
+
+impl Observer for Watched<'_> {
+    fn observe(&mut self, progress: &mut Progress<'_>) -> Next {
+        self.cancel.check();
+        self.observer.as_mut().map_or(Next::Continue, |observer| observer.observe(progress))
+    }
+
+    fn phase(&mut self, phase: Phase) -> Next {
+        self.cancel.check();
+        self.observer.as_mut().map_or(Next::Continue, |observer| observer.phase(phase))
+    }
+}
+
+/// An observer whose solve has a clock, which hears of the phases too.
+pub(crate) struct Clocked<'c> {
+    pub(crate) clock: &'c Clock,
+    pub(crate) observer: &'c mut dyn Observer,
+    /// Whether a phase was asked to stop.
+    pub(crate) stopped: bool,
+}
+
+impl Observer for Clocked<'_> {
+    fn observe(&mut self, progress: &mut Progress<'_>) -> Next {
+        let next = self.observer.observe(progress);
+        if self.stopped { Next::Stop } else { next }
+    }
+
+    fn phase(&mut self, phase: Phase) -> Next {
+        self.clock.enter(phase);
+        let next = self.observer.phase(phase);
+        self.stopped |= next == Next::Stop;
+        next
+    }
+}
+
+/// Hears of a phase; asked to stop, there is nothing to go on for.
+pub(crate) fn begin(observer: &mut dyn Observer, phase: Phase) -> Result<()> {
+    match observer.phase(phase) {
+        Next::Continue => Ok(()),
+        Next::Stop => Err(Error::Cancelled),
+    }
 }
 
 impl<F: FnMut(&mut Progress<'_>) -> Next + Send> Observer for F {
@@ -163,6 +221,7 @@ pub(crate) fn solve(
             kernel.start(start)?;
         }
         kernel.update_y(b)?;
+        observer.phase(Phase::Iterations);
         let mut iterations = 0;
         let (stop, left_out) = loop {
             // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
@@ -274,6 +333,7 @@ pub(crate) fn solve_self(
         if let Some(start) = start {
             kernel.start(start)?;
         }
+        observer.phase(Phase::Iterations);
         let mut iterations = 0;
         let (stop, left_out) = loop {
             let error = kernel.update(a).map_err(|e| at_iteration(e, iterations + 1))?;
@@ -325,13 +385,21 @@ impl Run {
             Some(Stop::Requested)
         } else if iteration >= self.max_iterations {
             Some(Stop::IterationLimit)
-        } else if self.time.is_some_and(|limit| elapsed >= limit) {
+        } else if self.time.is_some_and(|limit| elapsed + last(elapsed, iteration) >= limit) {
             Some(Stop::TimeLimit)
         } else {
             None
         };
         Verdict { converged: marginal_error < self.tolerance, limit }
     }
+}
+
+/// Iterations in the time of one more and of what comes after the last: the marginals and the cost of the plan.
+const LAST: f64 = 2.25;
+
+/// The time that a solve takes if it goes on once more.
+fn last(elapsed: Duration, iterations: usize) -> Duration {
+    elapsed.mul_f64(LAST / iterations as f64)
 }
 
 /// Whether to go on.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::options::Anchors;
 use crate::sinkhorn::Stop;
 use crate::stage::Pairs;
 
@@ -54,18 +55,26 @@ pub struct Solution {
     pub rank: usize,
     /// What was used.
     pub method: Used,
+    /// Where the anchors of Gaussian features really were, also if they were chosen automatically; None of other kernels.
+    pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
-    /// Bound of the distance of the value from that of the exact kernel, both converged: for lattices,
-    /// from Poisson summation and from the mass that was left out. Same units as the value; of unbalanced
-    /// problems it is for `value_kl`.
+    /// Bound of the distance of `value_kl` from that of the exact kernel, both converged: for lattices,
+    /// from Poisson summation and from the mass that was left out. Of balanced problems it is that of `value` too,
+    /// from which `value_kl` differs by a constant.
     pub bound: Option<f64>,
-    /// Where the value of the exact kernel is, converged, if that is known: for exact kernels always, for lattices by
-    /// their bound, for random anchors if the options ask for a certificate or the choice was automatic. Of
-    /// unbalanced problems it is about `value_kl`, see [`Solution::certified`].
+    /// Where the `value` of the exact kernel is, converged: [`Solution::interval_kl`], moved by the entropies of the
+    /// weights. None for unbalanced problems, where the difference of the two values depends on the plan: what is
+    /// known there is about `value_kl`.
     pub interval: Option<Interval>,
-    /// The best estimate of that value from samples of the plan, where there are such.
+    /// Where the `value_kl` of the exact kernel is, converged, if that is known: for exact kernels always, for
+    /// lattices by their bound, for random anchors if the options ask for a certificate or the choice was automatic.
+    pub interval_kl: Option<Interval>,
+    /// The best estimate of the `value` of the exact kernel from samples of the plan, where there are such; None for
+    /// unbalanced problems.
     pub corrected: Option<f64>,
+    /// The best estimate of the `value_kl` of the exact kernel from samples of the plan, where there are such.
+    pub corrected_kl: Option<f64>,
     /// Epsilons that were gone through: 1, or more where it is small, and larger ones led to it.
     pub stages: usize,
     /// Iterations of the exact kernel at the end, if it went on from the potentials of features.
@@ -75,6 +84,9 @@ pub struct Solution {
     pub builds: usize,
     /// Where the time went.
     pub times: Times,
+    /// What the iterations that were not done may have to do with the upper end of the interval.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) slack: f64,
     pub(crate) weights_x: Vec<f64>,
     pub(crate) weights_y: Vec<f64>,
     /// Pairs of the plan that a certificate was made from.
@@ -108,6 +120,11 @@ impl Interval {
     /// Whether a number is inside.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
+    }
+
+    /// Distance of a number from the end that is farther away: the largest error that it may have.
+    pub fn farthest(&self, value: f64) -> f64 {
+        (self.high - value).max(value - self.low)
     }
 
     /// The same interval for another number, that differs by a constant.
@@ -236,29 +253,24 @@ impl Solution {
 
     /// Width of the interval.
     pub(crate) fn width(&self) -> f64 {
-        self.interval.map_or(f64::INFINITY, |interval| interval.width())
+        self.interval_kl.map_or(f64::INFINITY, |interval| interval.width())
     }
 
-    /// What `bound`, `interval` and `corrected` are about: `value`, and of unbalanced problems `value_kl`, from which
-    /// `value` differs by more than a constant there.
-    pub fn certified(&self) -> f64 {
-        if self.rho.iter().any(|rho| rho.is_finite()) { self.value_kl } else { self.value }
-    }
-
-    /// Whether the value is known to be within this part of `value_kl` from that of the exact kernel. (Or of a
+    /// Whether `value_kl` is known to be within this part of `value_kl` from that of the exact kernel. (Or of a
     /// thousandth of epsilon for each unit of mass, if that is more: of clouds that all but coincide nobody asks for
     /// so much.)
     pub fn keeps(&self, accuracy: f64) -> bool {
-        self.miss(accuracy) <= 1.0
+        self.error_kl() <= accuracy * self.scale()
     }
 
-    /// How many times farther from the value of the exact kernel it may be than that.
-    pub(crate) fn miss(&self, accuracy: f64) -> f64 {
-        self.interval.map_or(f64::INFINITY, |interval| {
-            let value = self.certified();
-            let farthest = (interval.high - value).max(value - interval.low);
-            farthest / (accuracy * scale(self.value_kl, self.epsilon * self.mass))
-        })
+    /// The largest error that `value_kl` may have: infinite if nothing is known.
+    pub(crate) fn error_kl(&self) -> f64 {
+        self.interval_kl.map_or(f64::INFINITY, |interval| interval.farthest(self.value_kl))
+    }
+
+    /// What an accuracy is relative to.
+    pub(crate) fn scale(&self) -> f64 {
+        scale(self.value_kl, self.epsilon * self.mass)
     }
 
     /// `alpha_i - eps log a_i = -eps log (K v)_i`: the potential as a function of position, which is
@@ -278,6 +290,14 @@ impl Solution {
 /// What an accuracy is relative to.
 pub(crate) fn scale(value_kl: f64, epsilon: f64) -> f64 {
     value_kl.abs().max(1e-3 * epsilon)
+}
+
+/// The part of the value of its cross term below which a divergence is small, and accuracies are relative to it.
+const SMALL: f64 = 0.01;
+
+/// What the accuracy of a divergence is relative to; `cross` is that of its cross term.
+pub(crate) fn divergence_scale(divergence: f64, cross: f64) -> f64 {
+    divergence.abs().max(SMALL * cross)
 }
 
 /// A divergence out of its terms, and what it has beside them. The entropies of the weights cancel; the KL form has
@@ -341,14 +361,15 @@ impl Kernels {
 }
 
 impl Divergence {
-    /// Bound of the distance from the divergence of the exact kernel, if the terms have one.
+    /// Bound of the distance of `value` from the divergence of the exact kernel, if the terms have one.
     pub fn bound(&self) -> Option<f64> {
         Some(self.cross.bound? + 0.5 * self.self_x.bound? + 0.5 * self.self_y.bound?)
     }
 
-    /// Where the divergence of the exact kernel is, if that is known of the terms.
+    /// Where the divergence of the exact kernel is, if that is known of the terms: the interval of `value`, balanced
+    /// or not. (The entropies of the weights cancel in a divergence, so there is one form of it only.)
     pub fn interval(&self) -> Option<Interval> {
-        let [cross, x, y] = self.terms().map(|t| t.interval.map(|i| i.shifted(-t.certified())));
+        let [cross, x, y] = self.terms().map(|t| t.interval_kl.map(|i| i.shifted(-t.value_kl)));
         let (cross, x, y) = (cross?, x?, y?);
         Some(Interval {
             low: self.value + cross.low - 0.5 * (x.high + y.high),
@@ -357,9 +378,19 @@ impl Divergence {
         })
     }
 
-    /// The best estimate of it from samples of the plans, where there are such.
+    /// Whether `value` is known to be within this part of itself from the divergence of the exact kernel. (Or of a
+    /// hundredth of what the accuracy of the cross term is relative to, see [`Solution::keeps`], if that is more: clouds
+    /// that all but coincide have a divergence that is all but zero.)
+    pub fn keeps(&self, accuracy: f64) -> bool {
+        self.interval().is_some_and(|interval| {
+            let allowed = accuracy * divergence_scale(self.value, self.cross.scale());
+            interval.farthest(self.value) <= allowed
+        })
+    }
+
+    /// The best estimate of the divergence of the exact kernel from samples of the plans, where there are such.
     pub fn corrected(&self) -> Option<f64> {
-        let [cross, x, y] = self.terms().map(|t| Some(t.corrected? - t.certified()));
+        let [cross, x, y] = self.terms().map(|t| Some(t.corrected_kl? - t.value_kl));
         Some(self.value + cross? - 0.5 * (x? + y?))
     }
 

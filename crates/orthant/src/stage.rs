@@ -35,6 +35,8 @@ pub(crate) struct Stage {
     pub(crate) features: Placement,
     /// The lattice of features that are stored.
     pub(crate) lattice: Option<Lattice>,
+    /// The error that the kernel may have, in units of the cost, if it is not what the accuracy says of the term.
+    pub(crate) error: Option<f64>,
 }
 
 /// What stands between the clouds.
@@ -75,7 +77,7 @@ impl Stage {
             Term::SelfY => [None, Some(locate(1, nu))],
         };
         gauge.check_radius(clouds.iter().flatten().map(|c| &c.support.points))?;
-        Ok(Stage { gauge, clouds, features: Placement::Exact, lattice: None })
+        Ok(Stage { gauge, clouds, features: Placement::Exact, lattice: None, error: None })
     }
 
     fn placed(&self, cloud: Cloud, part: Part) -> &Placed {

@@ -40,12 +40,14 @@ use rayon::prelude::*;
 
 use crate::anderson::Anderson;
 use crate::barycenter::{coordinates, is_euclidean, is_of_points, without_gauge};
+use crate::clock::{Clock, Phase};
 use crate::error::{Cloud, Error, Result};
 use crate::features::FeatureMatrix;
 use crate::kernel::LogRows;
-use crate::measure::{Measure, Points, mean_squared_distance};
-use crate::options::{Cost, Features, Method, Options};
-use crate::problem::{Problem, Start, Terms};
+use crate::measure::{Measure, Points};
+use crate::memory;
+use crate::options::{Anchors, Cost, Features, Method, Options};
+use crate::problem::{Aim, Described, Problem, Start, Terms};
 use crate::simd;
 use crate::sinkhorn::{Next, Progress, Stop, Term};
 use crate::solution::{Times, Used};
@@ -109,6 +111,8 @@ pub struct TwoSample {
     pub rank: usize,
     /// What was used.
     pub method: Used,
+    /// Where the anchors of Gaussian features really were; None of other kernels.
+    pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
     pub reason: Option<String>,
     /// Where the time went.
@@ -145,16 +149,6 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         TwoSampleTest { options, permutations: 999, observer: None }
     }
 
-    /// Mean squared distance of the points of both clouds together: a scale for epsilon that does not tell one cloud
-    /// from the other, as the mean over pairs of one of each would.
-    pub fn mean_squared_distance(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<f64> {
-        if mu.dim() != nu.dim() {
-            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
-        }
-        let pool = Pool::new([mu, nu], false)?;
-        mean_squared_distance(&pool.measure, &pool.measure)
-    }
-
     /// Number of random permutations. Default: 999.
     #[must_use]
     pub fn permutations(mut self, permutations: usize) -> Self {
@@ -178,11 +172,14 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
     pub fn run(self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<TwoSample> {
         let begun = Instant::now();
         let TwoSampleTest { options, permutations, mut observer } = self;
+        // Whatever is done looks at the time of the whole.
+        let clock = Clock::of(options);
+        let options = &options.timed(&clock);
         check(options, permutations, [mu, nu])?;
         let given = !is_of_points(&options.method);
         let pool = Pool::new([mu, nu], given)?;
         let common = pooled_options(options)?;
-        let whole = Problem::new(&pool.measure, &pool.measure, &common, Terms::Cross)?;
+        let whole = pooled_problem(&pool.measure, &common)?;
         let own = whole.between(&pool.measure, &pool.measure, &common, Terms::All)?;
         let single = single_options(&common);
         let own_single = whole.between(&pool.measure, &pool.measure, &single, Terms::All)?;
@@ -191,13 +188,17 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
             options.cancel.check();
             observer.as_mut().map_or(Next::Continue, |o| o(0, permutations))
         };
-        let (solution, _) = own_single.solve(Term::SelfX, Start::Flat, &mut none_yet)?;
+        clock.enter(Phase::Iterations);
+        let (solution, _) =
+            clock.run(|| own_single.solve(Term::SelfX, Start::Flat, &mut none_yet))?;
         // Then there is still the divergence of the clouds, but no more time for it than was spent.
         let stopped = solution.stop == Stop::Requested;
         let most = if stopped { solution.iterations } else { single.max_iterations };
         let each = Options { max_iterations: most, ..single.clone() };
         let h: Vec<f64> = pool.measure.gather(&solution.potential_x).to_vec();
-        let table = Table::new(&own, &h, options)?;
+        clock.enter(Phase::Features);
+        let table = clock.run(|| Table::new(&own, &h, options))?;
+        clock.enter(Phase::Iterations);
         let test = Test {
             pool: &pool,
             whole: &whole,
@@ -210,17 +211,30 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         let prepared = begun.elapsed();
 
         let total = if stopped { 1 } else { permutations + 1 };
-        let mut results: Vec<Drawn> = Vec::with_capacity(total);
+        // As they come: there may be a limit of time.
+        let mut results: Vec<Drawn> = Vec::new();
         let mut stop = if stopped { Stop::Requested } else { Stop::Converged };
         while results.len() < total {
-            let end = total.min(results.len() + test.wave());
-            results.extend(test.divergences(results.len(), end)?);
+            let limited = options.time_limit.is_some();
+            let end = total.min(results.len() + if limited { LIMITED } else { test.wave() });
+            let (from, work) = (results.len(), |from| test.divergences(from, end));
+            // Without the divergence of the clouds there is nothing to return.
+            let wave = if from == 0 {
+                Some(clock.run(|| work(from))?)
+            } else {
+                clock.try_run(|| work(from))?
+            };
+            let Some(wave) = wave else {
+                stop = Stop::TimeLimit;
+                break;
+            };
+            results.extend(wave);
             let done = results.len() - 1;
             let next = observer.as_mut().map_or(Next::Continue, |o| o(done, permutations));
             if results.len() < total {
                 if next == Next::Stop {
                     stop = Stop::Requested;
-                } else if options.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                } else if clock.is_over() {
                     stop = Stop::TimeLimit;
                 } else {
                     continue;
@@ -228,7 +242,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
                 break;
             }
         }
-        let (method, rank, reason) = whole.described();
+        let Described { method, anchors, rank, reason } = whole.described();
         let statistic = results[0].value;
         let null: Vec<f64> = results[1..].iter().map(|r| r.value).collect();
         // What is equal but for rounding counts as a tie.
@@ -246,6 +260,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
             epsilon: options.epsilon,
             rank,
             method,
+            anchors,
             reason,
             times: Times { features: prepared, solve: begun.elapsed().saturating_sub(prepared) },
         })
@@ -261,6 +276,9 @@ impl std::fmt::Debug for TwoSampleTest<'_, '_> {
     }
 }
 
+/// Bytes of the divergence of a permutation, on the way to the result.
+const DIVERGENCE: f64 = 32.0;
+
 /// Whether the options go with the test.
 fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) -> Result<()> {
     let task = "a two-sample test";
@@ -272,6 +290,9 @@ fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) 
         let (what, remedy) = ("a relaxed marginal (rho, reach)", "leave it out");
         return Err(Error::NotFor { what, task, remedy });
     }
+    let bytes = DIVERGENCE * permutations as f64;
+    let remedy = "ask for fewer permutations";
+    memory::check("the divergences of the permutations", bytes, options.max_memory, remedy)?;
     let [x, y] = clouds.map(Measure::mass);
     if !(x.is_finite() && y.is_finite()) {
         return Err(Error::Masses { x, y });
@@ -329,6 +350,18 @@ fn pooled_options<'o>(options: &Options<'o>) -> Result<Options<'o>> {
         Some(method) => Options { method, ..common },
         None => common,
     })
+}
+
+/// The kernel of all points. A lattice is as fine as the smallest divergences need, which costs little; the anchors of
+/// random features are as many as for the value of all points with themselves, since a permutation has the errors of the
+/// others.
+fn pooled_problem<'p>(all: &'p Measure<'p>, options: &'p Options<'p>) -> Result<Problem<'p>> {
+    let whole = Problem::new(all, all, options, Terms::Cross)?;
+    if whole.is_aimed() && whole.is_lattice() {
+        let finer = Problem::aimed(all, all, options, Terms::Cross, Aim::Smallest);
+        return Ok(finer.ok().filter(Problem::is_lattice).unwrap_or(whole));
+    }
+    Ok(whole)
 }
 
 /// The options for solves one by one, on the kernel that there is: no lattice is made finer, nothing is chosen.
@@ -495,6 +528,8 @@ struct Drawn {
 
 /// Permutations whose products are taken together.
 const BATCH: usize = 8;
+/// Permutations between two looks at the clock, if there is a limit: what is lost when it is over.
+const LIMITED: usize = 4 * BATCH;
 /// Products below this may have lost terms.
 const FAINT: f64 = 1e-250;
 

@@ -171,7 +171,7 @@ fn iterations_do_not_allocate() {
             let options = options.build().unwrap();
             // With momentum potentials go further at first, and the windows of lattices take longer to be as large as
             // they ever are.
-            let later = if name.starts_with("lattice") { 12 } else { FIRST };
+            let later = if name.starts_with("lattice") { 13 } else { FIRST };
             for (value, options, first) in [
                 (false, &options, FIRST),
                 (true, &options, FIRST),

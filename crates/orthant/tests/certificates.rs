@@ -27,6 +27,7 @@ fn exact(mu: &Measure<'_>, nu: &Measure<'_>, epsilon: f64) -> Solution {
 fn the_exact_value_is_inside() {
     let (mut all, mut outside) = (0, Vec::new());
     let (mut raw, mut corrected) = (Vec::new(), Vec::new());
+    let mut astray = 0;
     for dim in [2, 5, 10, 30] {
         for shape in Shape::ALL {
             for (scale, seed) in [(0.05, 1), (0.2, 2), (1.0, 3)] {
@@ -47,11 +48,9 @@ fn the_exact_value_is_inside() {
                         .method(gaussian(anchors))
                         .rank(rank)
                         .seed(seed)
-                        .certify(true)
-                        .max_iterations(3000)
-                        .build()
-                        .unwrap();
-                    let s = rot(&mu, &nu, &options).unwrap();
+                        .max_iterations(3000);
+                    let certified = options.clone().certify(true).build().unwrap();
+                    let s = rot(&mu, &nu, &certified).unwrap();
                     // Features may not know a pair at all: then there is no interval.
                     let (Some(interval), true) = (s.interval, s.converged()) else { continue };
                     assert_eq!(interval.kind, Certainty::Sampled);
@@ -66,13 +65,19 @@ fn the_exact_value_is_inside() {
                         // Corrected already.
                         continue;
                     }
-                    raw.push((s.value - exact.value).abs());
-                    corrected.push((s.corrected.unwrap() - exact.value).abs() / raw[raw.len() - 1]);
+                    // The value is the corrected one, and in its interval; that of the features alone need not be.
+                    assert!(interval.contains(s.value), "{interval:?} {}", s.value);
+                    assert!((s.corrected.unwrap() - s.value).abs() < 1e-12 * s.value.abs());
+                    let features = rot(&mu, &nu, &options.build().unwrap()).unwrap();
+                    raw.push((features.value - exact.value).abs());
+                    astray += usize::from(!interval.contains(features.value));
+                    corrected.push((s.value - exact.value).abs() / raw[raw.len() - 1]);
                 }
             }
         }
     }
     assert!(all >= 200, "{all}");
+    assert!(astray > 0, "so that the above says something");
     assert!(100 * outside.len() <= all, "{} of {all}: {outside:#?}", outside.len());
     corrected.sort_by(f64::total_cmp);
     // The corrected value is closer: 0.49 of the error in the median.
@@ -150,7 +155,8 @@ fn corrected_potentials_are_corrected_at_points_of_weight_zero_too() {
         let options = Options::builder(2.0).rho_x(rho).rho_y(rho).accuracy(1e-2);
         let options = options.allow_exact(false).tolerance(1e-10).build().unwrap();
         let s = rot(&mu, &nu, &options).unwrap();
-        assert!(s.corrected.is_some(), "{:?}", s.reason);
+        assert!(s.corrected_kl.is_some(), "{:?}", s.reason);
+        assert_eq!(s.corrected.is_some(), rho.is_infinite());
         let potential = s.potential_kl_x();
         assert!((potential[0] - potential[1200]).abs() < 1e-7, "{rho}: {potential:?}");
     }
@@ -171,6 +177,39 @@ fn an_accuracy_is_a_promise() {
             assert!(s.keeps(accuracy) || !allow, "{dim}: {:?}", s.reason);
             assert!(!s.keeps(accuracy) || error <= accuracy, "{dim}: {error} {:?}", s.reason);
             assert!(s.interval.unwrap().contains(exact.value), "{dim} {:?}", s.interval);
+        }
+    }
+}
+
+/// Each interval is of the value that it is named after: they differ by the entropies of the weights, as the values do.
+#[test]
+fn each_value_has_its_own_interval() {
+    let entropy = |m: &Measure<'_>| -> f64 { -m.weights().iter().map(|w| w * w.ln()).sum::<f64>() };
+    for dim in [2, 5] {
+        let [x, y] = Shape::ALL[0].pair(300, 200, dim, 7);
+        let weights: Vec<f64> = (0..300).map(|i| 1.0 + f64::from(i % 7)).collect();
+        let mu = Measure::weighted(Points::new(x, dim).unwrap(), &weights).unwrap();
+        let nu = uniform(y, dim);
+        let epsilon = 0.3 * mean_squared_distance(&mu, &nu).unwrap();
+        let apart = epsilon * (entropy(&mu) + entropy(&nu));
+        let exact = exact(&mu, &nu, epsilon);
+        let anchors = if dim == 2 { Method::lattice() } else { Method::gaussian() };
+        for method in [Method::online(), Method::Auto, anchors] {
+            let options = Options::builder(epsilon).method(method).certify(true).build().unwrap();
+            let s = rot(&mu, &nu, &options).unwrap();
+            let (of_value, of_kl) = (s.interval.unwrap(), s.interval_kl.unwrap());
+            assert!(of_value.contains(exact.value), "{of_value:?} {}", exact.value);
+            assert!(of_kl.contains(exact.value_kl), "{of_kl:?} {}", exact.value_kl);
+            assert_eq!(of_value.kind, of_kl.kind);
+            let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12 * apart.abs(), "{a} {b}");
+            close(of_kl.low - of_value.low, apart);
+            close(of_kl.high - of_value.high, apart);
+            assert_eq!(s.corrected.is_some(), s.corrected_kl.is_some());
+            if let (Some(one), Some(two)) = (s.corrected, s.corrected_kl) {
+                close(two - one, apart);
+            }
+            // What is farthest is an error.
+            assert_eq!(of_kl.farthest(of_kl.low), of_kl.width());
         }
     }
 }

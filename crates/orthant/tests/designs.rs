@@ -348,9 +348,8 @@ fn divergences_on_lattices_keep_their_bound() {
             let (error, bound) = ((d.value - reference.value).abs(), d.bound().unwrap());
             let slack = 4.0 * slack(&reference.cross);
             assert!(error <= bound + slack, "{dim} {scale} {accuracy}: {error:e} {bound:e}");
-            for term in d.terms() {
-                assert!(term.bound.unwrap() <= accuracy * term.value_kl, "{dim} {scale}");
-            }
+            // Relative to the divergence, which may be larger than a term of a cloud with itself, or far smaller.
+            assert!(d.keeps(accuracy), "{dim} {scale}: {} {:?}", d.value, d.interval());
         }
     }
 }
@@ -557,9 +556,11 @@ fn the_exact_kernel_is_chosen_where_it_is_quick_or_the_only_one() {
         (s.method, s.corrected.is_some(), s.bound.is_some())
     };
     // A million pairs take no time.
-    assert_eq!(solve(300, 2, 0.1), (Used::Online, false, false));
-    // Stored, if there are many axes.
+    assert_eq!(solve(700, 2, 0.1), (Used::Online, false, false));
+    // Stored, if they stay in the caches or there are many axes.
+    assert_eq!(solve(300, 2, 0.1), (Used::Dense, false, false));
     assert_eq!(solve(300, 10, 2.0), (Used::Dense, false, false));
+    assert_eq!(solve(700, 10, 2.0), (Used::Dense, false, false));
     // More do, and there is something quicker.
     assert_eq!(solve(1100, 2, 0.1), (Used::Lattice, false, true));
     assert_eq!(solve(1100, 10, 2.0), (Used::Gaussian, true, false));

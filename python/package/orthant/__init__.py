@@ -22,7 +22,7 @@ attribute              formula                                  elsewhere
 =====================  =======================================  ====================================================
 """
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from . import pot
 from ._api import (
@@ -88,12 +88,18 @@ __all__ = [
     "two_sample_test",
 ]
 
-if not TYPE_CHECKING:
+if not _typing.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         # Only for those who have it, and who ask for it.
         if name == "torch":
             import importlib
 
             return importlib.import_module(".torch", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    import importlib.util
+
+    return sorted([*__all__, *(["torch"] if importlib.util.find_spec("torch") else [])])

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _orthant
+from ._messages import check_list, check_order
 from ._orthant import (
     Barycenter,
     Comparison,
@@ -21,6 +22,7 @@ from ._orthant import (
 )
 from ._progress import Bar
 from ._settings import MOVES, with_settings
+from ._tables import matched
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -41,6 +43,15 @@ def _call(function: Any, *arguments: Any, settings: dict[str, Any], **own: Any) 
         return function(*arguments, {**given, "progress": bar})
 
 
+def _between(
+    function: Any, x: Any, y: Any, epsilon: Any, a: Any, b: Any, settings: Any, *, name: str = "", **own: Any
+) -> Any:
+    """The same for two clouds, whose arguments may be in the order of another library."""
+    word = name or function.__name__
+    check_order(word, x, y, epsilon, a, b, cost=word in ("rot", "plan"))
+    return _call(function, x, y, epsilon, a, b, settings=dict(settings), **own)
+
+
 @with_settings()
 def rot(
     x: Optional[npt.ArrayLike],
@@ -56,48 +67,79 @@ def rot(
     ----------
     x, y : array of shape (n, d) and (m, d)
         Points, a row each. f32 and f64 arrays in C order are used as they are; others are copied. Tables of
-        pandas, polars and Arrow will do if all columns are numbers. May be None where ``cost`` or ``features``
-        are matrices.
+        pandas, polars and Arrow, and files of Parquet, will do if all columns are numbers: columns that have names
+        are matched by them, in any order. Of an AnnData object ``obsm["X_pca"]`` is taken. May be None where ``cost``
+        or ``features`` are matrices.
     epsilon : float, optional
         Regularisation, in units of the cost, the squared Euclidean distance. Default: 0.05 times the mean
-        squared distance of x and y.
+        squared distance of all points, of x and y together.
     a, b : array of shape (n,) and (m,), optional
         Weights, not negative. They are divided by their sums, unless ``reach`` or ``rho`` is there. Default: equal.
+
+    Other Parameters
+    ----------------
     method : str
         ``"auto"``: the quickest for the accuracy. ``"lattice"``, ``"gaussian"`` (see ``anchors``), ``"arccos"``,
         ``"linear"``: features, in linear time. ``"dense"``, ``"online"``: exact, with the kernel stored or not.
         ``"nystrom"``: a baseline.
     accuracy : float
-        Largest error that ``"auto"`` and lattices may make, relative to ``value_kl``. Default: 1e-3.
-    rank : int, optional
-        Number of random features or landmarks, or of nodes of a lattice at most.
+        Largest error that ``"auto"`` and lattices may make, relative to ``value_kl``; of a divergence relative to the
+        divergence, or to a hundredth of its cross term if that is more. Default: 1e-3.
+    allow_exact : bool
+        Whether ``"auto"`` may choose the exact kernel, which visits all pairs. Default: True.
+    rank, max_rank : int, optional
+        Number of random features or landmarks, or of nodes of a lattice at most; and the largest number of random
+        features that ``"auto"`` may choose.
     anchors : str or array of shape (r, d), optional
-        ``"sobol"``, ``"adaptive"``, ``"iid"``, ``"orthogonal"``, ``"lattice"``, ``"paper"``, or anchors of your
-        own (with ``q`` of the paper's Lemma 1).
+        Where the anchors of Gaussian features are: ``"sobol"``, ``"adaptive"``, ``"iid"``, ``"orthogonal"``,
+        ``"lattice"``, ``"paper"``, or anchors of your own.
+    q : float, optional
+        Of the paper's Lemma 1, for anchors of your own. Default: the paper's for the largest norm of a point.
+    centred : bool
+        Whether ``anchors="paper"`` is centred at the mean of the points (True) or at the origin.
+    landmarks : str
+        How ``"nystrom"`` chooses landmarks: ``"leverage"`` or ``"uniform"``.
+    order, kappa, sigma : int, float, float
+        Of ``"arccos"``: the order of the arc-cosine kernel (0, 1 or 2), the constant added to it, and the standard
+        deviation that its directions are drawn with.
     features : FeatureMap, a pair of them, or a pair of arrays of shape (n, r) and (m, r), optional
-        Positive features. The cost is then ``-epsilon log phi(x).psi(y)``.
+        Positive features. The cost is then ``-epsilon log phi(x).psi(y)``, and the default of epsilon is 1.
     cost : array of shape (n, m), optional
         Any costs, for the methods ``"dense"`` and ``"online"``.
+    gauge : bool
+        Whether to solve in coordinates in which both clouds have the same mean and covariance: exact, and fewer
+        iterations. Default: True.
     solver : str
         ``"auto"``, ``"anderson"``, ``"plain"`` (the paper's Algorithm 1), ``"accelerated"`` (its Algorithm 2).
-    tolerance, max_iterations, time_limit, max_memory
-        When to stop: L1 error of the marginal, iterations, seconds; and bytes that may be stored.
+    tolerance : float
+        Converged is what has marginals within this L1 distance of the weights. Default: 1e-6.
+    max_iterations : int
+        The largest number of iterations. What has not converged by then is a result, and says so.
+    time_limit : float, optional
+        Seconds after which the solve ends, whatever it is doing, with what there is; if that is nothing, with a
+        ``TimeoutError``. It holds within 10 % or a second.
+    max_memory : float, optional
+        Bytes that may be stored; what needs more is an error. Default: what is free.
     seed : int
-        Of random features.
+        Of random features and samples. The same seed gives the same numbers.
     precision : ``"f32"`` or ``"f64"``
-        Number format of stored features.
+        Number format of stored features and kernels.
     threads : int, optional
-        Default: all cores. Results do not depend on it.
+        Default: all cores. Results do not depend on it. Where no thread can be started, the calling thread does the
+        work.
     certify : bool
         Bound the distance from the exact kernel by samples of the plan, where there is no other bound.
     polish : bool
         Go on with the exact kernel from the potentials of features.
     reach, rho : float or pair, optional
         Unbalanced transport: the marginals may differ from the weights at a price of ``rho KL``, ``rho = 2 reach^2``.
+        A pair is for x and y, with None for a marginal that is kept.
     warm_start : Solution, Divergence or Gradient, optional
         An earlier result between clouds of the same sizes, to start from.
     callback : function, optional
-        Called with a ``Progress`` after every iteration. If it returns something true, the solve ends.
+        Called with a ``Progress`` when a phase begins, now and then while a method is chosen, and after every iteration.
+        If it returns something true, the solve ends: with what there is, or, before the first iteration, with a
+        ``RuntimeError``.
     progress : bool
         Show a bar: of tqdm, or a plain line.
 
@@ -118,7 +160,7 @@ def rot(
     >>> solution.potential_x.shape
     (300,)
     """
-    solved: Solution = _call(_orthant.rot, x, y, epsilon, a, b, settings=dict(settings))
+    solved: Solution = _between(_orthant.rot, x, y, epsilon, a, b, settings)
     return solved
 
 
@@ -143,9 +185,9 @@ def divergence(
     >>> round(found.value, 6)  # of a translate: the squared length of the translation
     18.0
     >>> found.cross.method, found.interval.kind
-    ('online', 'exact')
+    ('dense', 'exact')
     """
-    solved: Divergence = _call(_orthant.divergence, x, y, epsilon, a, b, settings=dict(settings))
+    solved: Divergence = _between(_orthant.divergence, x, y, epsilon, a, b, settings)
     return solved
 
 
@@ -175,7 +217,7 @@ def plan(
     >>> plan.barycentric([[0.4]]).shape, plan.potential([[0.4]]).shape
     ((1, 1), (1,))
     """
-    solved: Plan = _call(_orthant.plan, x, y, epsilon, a, b, settings=dict(settings))
+    solved: Plan = _between(_orthant.plan, x, y, epsilon, a, b, settings)
     return solved
 
 
@@ -214,8 +256,8 @@ def gradient(
     given = dict(settings)
     if given.get("precision") in ("f32", "float32") and given.get("tolerance") == 1e-9:
         given["tolerance"] = 1e-6
-    names = by if isinstance(by, str) else list(by)
-    solved: Gradient = _call(_orthant.gradient, x, y, epsilon, a, b, settings=given, by=names, of=of)
+    names = list(by) if isinstance(by, (list, tuple, set, frozenset)) else by
+    solved: Gradient = _between(_orthant.gradient, x, y, epsilon, a, b, given, by=names, of=of)
     return solved
 
 
@@ -233,8 +275,8 @@ def map(
 ) -> npt.NDArray[np.float64]:
     """Where the points of x go, in the mean: the barycentric projection, or entropic map.
 
-    With ``at``, where other points would go; with ``back``, from y to x. All else as in `rot`; `plan` does the
-    same and more.
+    With ``at``, where other points would go; with ``back``, from y to x. Of tables, coordinates are in the order of
+    the columns of x. All else as in `rot`; `plan` does the same and more.
 
     Examples
     --------
@@ -243,7 +285,10 @@ def map(
     >>> bool(np.allclose(orthant.map(x, x + [3, 4], 0.001), x + [3, 4], atol=0.05))
     True
     """
-    solved: Plan = _call(_orthant.plan, x, y, epsilon, a, b, settings=dict(settings))
+    if at is not None:
+        # Columns that do not match are found before the solve.
+        (x, y, at), _, _ = matched([("x", x), ("y", y), ("at", at)])
+    solved: Plan = _between(_orthant.plan, x, y, epsilon, a, b, settings, name="map")
     return solved.barycentric(at, cloud="y" if back else "x")
 
 
@@ -263,7 +308,8 @@ def barycenter(
     Parameters
     ----------
     clouds : list
-        Arrays of points, or pairs (points, weights).
+        Arrays of points, or pairs (points, weights). Tables are matched by the names of their columns; results are in
+        the order of the first.
     weights : array, optional
         How much each cloud counts. Default: all the same.
     support : array of shape (p, d), optional
@@ -287,6 +333,7 @@ def barycenter(
     >>> free.points.shape
     (20, 1)
     """
+    check_list("barycenter", clouds, epsilon)
     given: dict[str, Any] = dict(settings)
     if given["tolerance"] is None:
         # Details that are finer than the kernel hardly matter to the divergence, and take forever.
@@ -312,8 +359,16 @@ def compare(
 ) -> Comparison:
     """The Sinkhorn divergences of all pairs of many clouds.
 
-    Clouds are arrays of points, or pairs (points, weights). A callback is told of every pair and may stop the
-    comparison; ``finished``, an earlier one, is where it goes on. All else as in `rot`.
+    Parameters
+    ----------
+    clouds : list
+        Arrays of points, or pairs (points, weights). Tables are matched by the names of their columns.
+    callback : function, optional
+        Told of every pair (`Done`), and may stop the comparison by returning something true.
+    finished : Comparison, optional
+        An earlier comparison of the same clouds that was stopped: it goes on from there.
+
+    All else as in `rot`.
 
     Examples
     --------
@@ -325,6 +380,7 @@ def compare(
     >>> found.leaves()
     [0, 2, 1, 3]
     """
+    check_list("compare", clouds, epsilon)
     solved: Comparison = _call(_orthant.compare, clouds, epsilon, settings=dict(settings))
     return solved
 
@@ -342,7 +398,14 @@ def two_sample_test(
 ) -> TwoSample:
     """Are two clouds draws from one distribution? A permutation test with the Sinkhorn divergence.
 
-    The p-value is valid with any epsilon and any features. All else as in `rot`.
+    The p-value is valid with any epsilon and any features.
+
+    Parameters
+    ----------
+    permutations : int
+        How many times the points are dealt anew into two clouds. The smallest p-value is ``1 / (permutations + 1)``.
+
+    All else as in `rot`; the default of ``accuracy`` is 1e-2.
 
     Examples
     --------
@@ -352,8 +415,8 @@ def two_sample_test(
     >>> test.pvalue
     0.005
     """
-    tested: TwoSample = _call(
-        _orthant.two_sample_test, x, y, epsilon, a, b, settings=dict(settings), permutations=permutations
+    tested: TwoSample = _between(
+        _orthant.two_sample_test, x, y, epsilon, a, b, settings, permutations=permutations
     )
     return tested
 
@@ -390,5 +453,5 @@ def flow(
     >>> found.points.round(1).ravel().tolist()
     [0.0, 1.0, 2.0]
     """
-    moved: Flow = _call(_orthant.flow, x, y, epsilon, a, b, settings=dict(settings))
+    moved: Flow = _between(_orthant.flow, x, y, epsilon, a, b, settings)
     return moved

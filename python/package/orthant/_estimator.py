@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._api import plan
+from ._messages import hinted
 from ._orthant import Plan
-from ._tables import to_array
 
 
 class OptimalTransportMap:
@@ -18,7 +18,7 @@ class OptimalTransportMap:
     Parameters
     ----------
     epsilon : float, optional
-        Regularisation. Default: 0.05 times the mean squared distance of the clouds.
+        Regularisation. Default: 0.05 times the mean squared distance of all points.
     method, accuracy, rank, tolerance, seed, reach
         As in `orthant.rot`.
 
@@ -29,7 +29,8 @@ class OptimalTransportMap:
     n_features_in_ : int
         Number of coordinates.
     feature_names_in_ : array of str
-        Names of the columns of X, if it is a table that has some.
+        Names of the columns of X, if it is a table that has some. Tables are matched by these names in any order, Y
+        and whatever is transformed; results are in the order of X.
 
     Examples
     --------
@@ -41,6 +42,7 @@ class OptimalTransportMap:
     True
     """
 
+    @hinted
     def __init__(
         self,
         epsilon: Optional[float] = None,
@@ -64,9 +66,6 @@ class OptimalTransportMap:
     plan_: Plan
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
-    # What the plan was made of.
-    _fit: dict[str, Any]
-    _names_out: Optional[npt.NDArray[np.object_]]
 
     def fit(
         self,
@@ -78,49 +77,27 @@ class OptimalTransportMap:
         """Finds the plan between the points of X and those of Y."""
         if Y is None:
             raise ValueError("fit(X, Y) needs Y, the points to move to")
-        clouds = {"x": X, "y": Y, "a": sample_weight, "b": target_weight}
-        arrays: dict[str, Any] = {
-            name: None if c is None else to_array(name, c) for name, c in clouds.items()
-        }
         settings: dict[str, Any] = {name: getattr(self, name) for name in self._names if name != "epsilon"}
-        self.plan_ = plan(**arrays, epsilon=self.epsilon, **settings)
-        self._fit = {**arrays, **settings, "epsilon": self.plan_.solution.epsilon}
-        self.n_features_in_ = int(arrays["x"].shape[1])
-        names = [_names(X), _names(Y)]
-        if names[0] is not None:
-            self.feature_names_in_ = names[0]
+        self.plan_ = plan(X, Y, self.epsilon, sample_weight, target_weight, **settings)
+        self.n_features_in_ = self.plan_.dim
+        if self.plan_.columns is not None:
+            self.feature_names_in_ = np.asarray(self.plan_.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._names_out = names[1] if names[1] is not None else names[0]
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Names of the coordinates that points move in: those of Y, or else of X, or else x0, x1, ..."""
+        """Names of the coordinates that points move in: those of the tables, or else x0, x1, ..."""
         self._fitted()
-        if self._names_out is not None:
-            return self._names_out
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            return np.asarray(names, dtype=object)
         given = [f"x{k}" for k in range(self.n_features_in_)] if input_features is None else list(input_features)
         return np.asarray(given, dtype=object)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Plans do not go through pickle, but their solutions and the clouds do."""
-        state = dict(self.__dict__)
-        if "plan_" in state:
-            state["plan_"] = self.plan_.solution
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if "plan_" in state:
-            self.plan_ = plan(**self._fit, warm_start=state["plan_"])
-
     def transform(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Where points go, those of the first cloud or any other."""
-        plan, names = self._fitted(), _names(X)
-        known = getattr(self, "feature_names_in_", None)
-        if names is not None and known is not None and list(names) != list(known):
-            raise ValueError(f"X has the columns {list(names)}, and fit had {list(known)}: the same in the same order are needed")
-        return plan.barycentric(X)
+        return self._fitted().barycentric(X)
 
     def inverse_transform(self, Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Where points of the second cloud come from."""
@@ -170,16 +147,6 @@ class OptimalTransportMap:
             if value is not getattr(default, name) and value != getattr(default, name)
         ]
         return f"OptimalTransportMap({', '.join(shown)})"
-
-
-def _names(table: Any) -> Optional[npt.NDArray[np.object_]]:
-    """The names of the columns of a table, if they are all text, as scikit-learn has it."""
-    # Arrow has the columns themselves as `columns`.
-    columns = table.column_names if hasattr(table, "column_names") else getattr(table, "columns", None)
-    if columns is None:
-        return None
-    names = list(columns)
-    return np.asarray(names, dtype=object) if names and all(isinstance(n, str) for n in names) else None
 
 
 def _not_fitted(message: str) -> Exception:

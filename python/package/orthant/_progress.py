@@ -48,9 +48,10 @@ class Bar:
             if event.value is not None:
                 self._bar.set_postfix_str(f"{event.value:.4g}", refresh=False)
         else:
-            self._bar.set_description(event.term, refresh=False)
-            self._bar.n = event.iteration
-            self._bar.set_postfix_str(f"error {event.marginal_error:.1e}", refresh=False)
+            self._bar.set_description(event.term or event.phase, refresh=False)
+            if event.iteration:
+                self._bar.n = event.iteration
+                self._bar.set_postfix_str(f"error {event.marginal_error:.1e}", refresh=False)
         self._bar.refresh()
 
 
@@ -58,6 +59,8 @@ def _words(event: Union[Progress, Done]) -> str:
     if isinstance(event, Done):
         value = "" if event.value is None else f": {event.value:.6g}"
         return f"{event.done} of {event.total} {event.what}{value}"
+    if not event.iteration:
+        return f"{event.phase}, {event.elapsed:.1f} s"
     return (
         f"{event.term}: iteration {event.iteration}, error {event.marginal_error:.1e}, "
         f"{event.elapsed:.1f} s"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from typing import Any, Callable, Literal, Optional, TypedDict, TypeVar, Union
 
+import numpy as np
 import numpy.typing as npt
 
+from ._messages import shown, unknown
 from ._orthant import Comparison, Divergence, Done, FeatureMap, Gradient, Progress, Solution, Step
 
 Method = Literal["auto", "gaussian", "lattice", "arccos", "linear", "dense", "online", "nystrom"]
@@ -142,16 +143,12 @@ def with_settings(
         def called(*arguments: Any, **given: Any) -> Any:
             for name in given:
                 if name not in known and name not in own:
-                    raise TypeError(_unknown(function.__name__, name, [*known, *own]))
+                    raise unknown(function.__name__, name, [*known, *own])
+            if not isinstance(given.get("progress", False), (bool, np.bool_)):
+                raise TypeError(f"progress must be True or False, got {shown(given['progress'])}")
             return function(*arguments, **{**{k: v for k, v in known.items() if k not in own}, **given})
 
         called.__signature__ = signature.replace(parameters=[*plain, *extra])  # type: ignore[attr-defined]
         return called  # type: ignore[return-value]
 
     return decorate
-
-
-def _unknown(function: str, name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"{function}() got an unexpected keyword argument '{name}'{hint}"

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ._api import divergence, plan
 from ._orthant import Divergence, Plan, Solution
+from ._tables import matched
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,6 +43,7 @@ class LazyPlan:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Points of the first cloud by points of the second."""
         return self._plan.shape
 
     def __getitem__(self, key: Union[Index, tuple[Index, Index]]) -> Any:
@@ -77,10 +79,12 @@ class OTResult:
 
     @property
     def solution(self) -> Solution:
+        """The solution behind it, with its interval and its potentials."""
         return self.orthant_plan.solution
 
     @property
     def value(self) -> float:
+        """The regularised value, with the entropy relative to the product of the weights."""
         return self.solution.value_kl
 
     @property
@@ -96,30 +100,37 @@ class OTResult:
 
     @property
     def potential_a(self) -> Array:
+        """``log u``."""
         return self.potentials[0]
 
     @property
     def potential_b(self) -> Array:
+        """``log v``."""
         return self.potentials[1]
 
     @property
     def plan(self) -> Array:
+        """All entries, stored: refused if they are too many."""
         return self.orthant_plan.to_dense()
 
     @property
     def lazy_plan(self) -> LazyPlan:
+        """The plan, whose parts are computed when they are asked for."""
         return LazyPlan(self.orthant_plan)
 
     @property
     def marginals(self) -> tuple[Array, Array]:
+        """The sums of the rows and of the columns."""
         return self.orthant_plan.marginals()
 
     @property
     def marginal_a(self) -> Array:
+        """The sums of the rows."""
         return self.marginals[0]
 
     @property
     def marginal_b(self) -> Array:
+        """The sums of the columns."""
         return self.marginals[1]
 
     @property
@@ -141,6 +152,7 @@ class OTResult:
 
     @property
     def log(self) -> dict[str, Any]:
+        """Iterations, marginal errors, method and interval."""
         s = self.solution
         return {"niter": s.iterations, "err": s.marginal_errors, "method": s.method, "interval": s.interval}
 
@@ -170,6 +182,8 @@ def solve_sample(
     given: dict[str, Any] = {"tolerance": tol, "max_iterations": max_iter, **settings}
     if unbalanced is not None:
         given["rho"] = unbalanced
+    # Columns of tables in one order: displacements are differences.
+    (X_a, X_b), _, _ = matched([("X_a", X_a), ("X_b", X_b)])
     return OTResult(plan(X_a, X_b, reg, a, b, **given), X_a, X_b)
 
 

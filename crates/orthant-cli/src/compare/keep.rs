@@ -1,19 +1,17 @@
-//! Finished pairs in a file of JSON Lines, to go on from.
+//! Finished pairs in a journal, to go on from.
 //!
 //! The first line says what they are pairs of: the settings, and a fingerprint of every cloud. Each other line is a
-//! pair. A line counts when it has its end; what a run that was stopped has left of one is cut off.
+//! pair. All lines have checksums.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use orthant::{Certainty, Interval, Measure, Pair, Used, Values};
+use orthant_io::{Checksum, Journal};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::args::Solve;
 use crate::failure::Failure;
-use crate::solve::Epsilon;
+use crate::settings::{Epsilon, Settings};
 
 /// What the pairs of a file belong to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,36 +30,13 @@ struct Fingerprint {
 }
 
 impl Header {
-    pub(super) fn new(solve: &Solve, epsilon: &Epsilon, measures: &[Measure<'_>]) -> Self {
-        // Not what a result does not depend on: threads, the time limit, and the memory, with which only the choice
-        // of what is accurate enough can change.
-        let settings = json!({
-            "epsilon": epsilon.value,
-            "method": format!("{:?}", solve.method).to_lowercase(),
-            "anchors": solve.anchors.map(|a| format!("{a:?}").to_lowercase()),
-            "rank": solve.rank,
-            "accuracy": solve.accuracy,
-            "certify": solve.certify,
-            "polish": solve.polish,
-            "max-rank": solve.max_rank,
-            "seed": solve.seed,
-            "precision": format!("{:?}", solve.precision).to_lowercase(),
-            "solver": format!("{:?}", solve.solver).to_lowercase(),
-            "tol": solve.tol,
-            "max-iter": solve.max_iter,
-            "reach": solve.unbalanced.reach,
-            "uncentred": solve.uncentred,
-            "landmarks": solve.landmarks.map(|l| format!("{l:?}").to_lowercase()),
-            "no-gauge": solve.no_gauge,
-            "order": solve.order,
-            "kappa": solve.kappa,
-            "sigma": solve.sigma,
-        });
-        let settings = match settings {
-            Value::Object(settings) => settings,
-            _ => Map::new(),
-        };
+    pub(super) fn new(
+        settings: &Settings<'_>,
+        epsilon: &Epsilon,
+        measures: &[Measure<'_>],
+    ) -> Self {
         let clouds = measures.iter().map(Fingerprint::new).collect();
+        let settings = settings.fingerprint(epsilon);
         Header { orthant: env!("CARGO_PKG_VERSION").to_owned(), settings, clouds }
     }
 
@@ -93,30 +68,16 @@ impl Header {
 impl Fingerprint {
     fn new(measure: &Measure<'_>) -> Self {
         let points = measure.points();
-        let mut hash = Hash::new();
-        hash.add(points.dim() as u64);
+        let mut hash = Checksum::default();
+        let mut add = |word: u64| hash.add(&word.to_le_bytes());
+        add(points.dim() as u64);
         match points.values() {
-            Values::F32(values) => values.iter().for_each(|x| hash.add(f64::from(*x).to_bits())),
-            Values::F64(values) => values.iter().for_each(|x| hash.add(x.to_bits())),
+            Values::F32(values) => values.iter().for_each(|x| add(f64::from(*x).to_bits())),
+            Values::F64(values) => values.iter().for_each(|x| add(x.to_bits())),
         }
-        measure.weights().iter().for_each(|w| hash.add(w.to_bits()));
-        hash.add(measure.mass().to_bits());
-        Fingerprint { points: points.len(), hash: format!("{:016x}", hash.0) }
-    }
-}
-
-/// FNV-1a, on words: the same on all machines and for all time.
-struct Hash(u64);
-
-impl Hash {
-    fn new() -> Self {
-        Hash(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn add(&mut self, word: u64) {
-        for byte in word.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        measure.weights().iter().for_each(|w| add(w.to_bits()));
+        add(measure.mass().to_bits());
+        Fingerprint { points: points.len(), hash: hash.to_string() }
     }
 }
 
@@ -178,39 +139,22 @@ impl Line {
 
 /// The file of finished pairs.
 pub(super) struct Keep {
-    path: PathBuf,
-    file: File,
+    journal: Journal,
     pairs: Vec<Pair>,
 }
 
 impl Keep {
     /// Opens a file, or makes it, and reads what is there.
     pub(super) fn open(path: &Path, header: &Header, names: &[String]) -> Result<Self, Failure> {
-        let name = path.display().to_string();
-        let io = |error: std::io::Error| Failure::from(error).of_file(&name);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(io)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
-        let first = serde_json::to_string(header).map_err(|e| Failure::Other(e.into()))? + "\n";
-        let mut keep = Keep { path: path.to_owned(), file, pairs: Vec::new() };
-        if first.as_bytes().starts_with(&bytes) {
-            // New, or stopped in the first line.
-            keep.file.set_len(0).map_err(io)?;
-            keep.file.seek(SeekFrom::Start(0)).map_err(io)?;
-            keep.write(&first)?;
+        let name = path.display();
+        let first = serde_json::to_string(header).map_err(Failure::other)?;
+        let (journal, lines) = Journal::open(path)?;
+        let mut keep = Keep { journal, pairs: Vec::new() };
+        let Some((earlier, lines)) = lines.split_first() else {
+            keep.journal.add(&first).map_err(Failure::other)?;
             return Ok(keep);
-        }
-        // What comes after the last end of a line is not finished.
-        let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        let mut lines = bytes[..end].split(|b| *b == b'\n');
-        let earlier = lines.next().and_then(|line| serde_json::from_slice::<Header>(line).ok());
-        let Some(earlier) = earlier else {
+        };
+        let Ok(earlier) = serde_json::from_str::<Header>(earlier) else {
             return Err(Failure::input(format!(
                 "{name}: is no file of --keep; give --keep another file name"
             )));
@@ -220,8 +164,8 @@ impl Keep {
                 "{name}: {difference}; use the same files and options, or another --keep file"
             )));
         }
-        for (number, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
-            let pair = serde_json::from_slice::<Line>(line).ok().and_then(Line::pair);
+        for (number, line) in lines.iter().enumerate() {
+            let pair = serde_json::from_str::<Line>(line).ok().and_then(Line::pair);
             let Some(pair) = pair else {
                 return Err(Failure::input(format!(
                     "{name}: line {} is no pair; delete the line or the file",
@@ -230,9 +174,6 @@ impl Keep {
             };
             keep.pairs.push(pair);
         }
-        let length = end as u64;
-        keep.file.set_len(length).map_err(io)?;
-        keep.file.seek(SeekFrom::Start(length)).map_err(io)?;
         Ok(keep)
     }
 
@@ -243,12 +184,7 @@ impl Keep {
 
     /// Adds a pair, and does not come back before it is with the system.
     pub(super) fn add(&mut self, pair: &Pair) -> Result<(), Failure> {
-        let line = serde_json::to_string(&Line::of(pair)).map_err(|e| Failure::Other(e.into()))?;
-        self.write(&(line + "\n"))
-    }
-
-    fn write(&mut self, line: &str) -> Result<(), Failure> {
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush());
-        written.map_err(|error| Failure::from(error).of_file(&self.path.display().to_string()))
+        let line = serde_json::to_string(&Line::of(pair)).map_err(Failure::other)?;
+        self.journal.add(&line).map_err(Failure::other)
     }
 }

@@ -6,6 +6,17 @@ pub(crate) fn fixture(name: &str) -> String {
     format!("tests/fixtures/{name}")
 }
 
+/// A file of `tests/data`.
+pub(crate) fn data(name: &str) -> String {
+    format!("tests/data/{name}")
+}
+
+/// The notes of a cloud, without the file.
+pub(crate) fn notes(cloud: &Cloud) -> Vec<String> {
+    let own = format!("{}: ", cloud.path);
+    cloud.notes.iter().map(|note| note.to_string().replacen(&own, "", 1)).collect()
+}
+
 /// Options from columns separated by blanks.
 pub(crate) fn columns(columns: &str) -> ReadOptions {
     let mut options = ReadOptions::default();
@@ -45,12 +56,12 @@ pub(crate) fn error(name: &str, bytes: impl AsRef<[u8]>, options: &ReadOptions) 
 }
 
 pub(crate) fn load(name: &str, options: &ReadOptions) -> Cloud {
-    read(&fixture(name), options).unwrap()
+    read(fixture(name), options).unwrap()
 }
 
 /// The message for a fixture, without the directory.
 pub(crate) fn load_error(name: &str, options: &ReadOptions) -> String {
-    let text = message(&read(&fixture(name), options).unwrap_err());
+    let text = message(&read(fixture(name), options).unwrap_err());
     text.replace(&fixture(""), "")
 }
 

@@ -4,7 +4,7 @@ use crate::common::*;
 
 #[test]
 fn every_supported_compression() {
-    for codec in ["snappy", "gzip", "lz4", "none"] {
+    for codec in ["snappy", "gzip", "lz4", "none", "zstd", "brotli"] {
         let mut options = columns("x y");
         options.weights = Some("w".to_owned());
         let cloud = load(&format!("{codec}.parquet"), &options);
@@ -13,21 +13,18 @@ fn every_supported_compression() {
         assert_eq!(cloud.weights, Some(vec![1.0, 2.0, 3.0, 4.0]));
         assert_eq!(cloud.columns.unwrap(), ["x", "y"]);
     }
-    for (codec, name) in [("zstd", "ZSTD"), ("brotli", "BROTLI")] {
-        assert_eq!(
-            load_error(&format!("{codec}.parquet"), &columns("x y")),
-            format!(
-                "{codec}.parquet: Parquet compressed with {name} is not supported; \
-                 write it with snappy, gzip, lz4 or no compression"
-            )
-        );
-    }
 }
 
 #[test]
-fn text_is_an_error_unless_it_is_not_selected() {
+fn text_is_left_out_and_an_error_if_it_is_selected() {
+    let cloud = load("snappy.parquet", &plain());
+    assert_eq!(cloud.columns.unwrap(), ["x", "y", "w"]);
     assert_eq!(
-        load_error("snappy.parquet", &plain()),
+        cloud.notes[0].to_string(),
+        "tests/fixtures/snappy.parquet: column \"name\" holds text and is left out"
+    );
+    assert_eq!(
+        load_error("snappy.parquet", &columns("name")),
         "snappy.parquet: column \"name\" holds text, not numbers; \
          select the numeric columns with --columns"
     );
@@ -95,7 +92,8 @@ fn types() {
 fn from_memory_and_without_an_extension() {
     let bytes = std::fs::read(fixture("groups_f4.parquet")).unwrap();
     for name in ["-", "a.pq"] {
-        assert_eq!(get(name, &bytes, &plain()), load("groups_f4.parquet", &plain()));
+        let (found, expected) = (get(name, &bytes, &plain()), load("groups_f4.parquet", &plain()));
+        assert_eq!((found.values, found.columns), (expected.values, expected.columns));
     }
 }
 
@@ -110,4 +108,16 @@ fn foreign_and_truncated() {
         error("a.parquet", &bytes[..bytes.len() / 2], &plain())
             .starts_with("a.parquet: not a valid Parquet file: ")
     );
+}
+
+/// Numbers and texts stored by their differences, in pages of the second version.
+#[test]
+fn encodings_by_differences() {
+    let mut options = columns("i x");
+    options.others = orthant_io::Others::All;
+    let cloud = orthant_io::read(data("delta.parquet"), &options).unwrap();
+    let expected: Vec<f64> = (0..200).flat_map(|i| [f64::from(i), f64::from(i) / 4.0]).collect();
+    assert_eq!(f64s(&cloud), expected);
+    assert_eq!(cloud.others[0].cells[199], "value number 199");
+    assert_eq!(cloud.others[1].cells[..2], ["t0", "t1"]);
 }

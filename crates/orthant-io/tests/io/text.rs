@@ -41,9 +41,16 @@ fn text_beside_the_selected_columns_does_not_make_a_header() {
 }
 
 #[test]
-fn a_header_of_numbers_is_one_if_its_names_are_asked_for() {
-    let cloud = get("a.csv", "2020,2021\n1,2\n", &columns("2021"));
-    assert_eq!(f64s(&cloud), [2.0]);
+fn names_that_are_asked_for_do_not_make_a_header() {
+    let text = "2020,2021\n1,2\n";
+    assert_eq!(
+        error("a.csv", text, &columns("2021")),
+        "a.csv: no column \"2021\"; the columns have no names; give positions from 1 to 2, \
+         or use --header yes as the first line has that name"
+    );
+    let mut options = columns("2021");
+    options.header = orthant_io::Header::Yes;
+    assert_eq!(f64s(&get("a.csv", text, &options)), [2.0]);
 }
 
 #[test]
@@ -153,7 +160,7 @@ fn words_where_numbers_belong() {
     assert_eq!(
         error("a.csv", "x;y\n1,5;2\n", &plain()),
         "a.csv: row 1 (line 2), column \"x\": cannot read \"1,5\" as a number; \
-         write decimals with a point"
+         write decimals with a point, or use --decimal ,"
     );
     let long = error("a.csv", format!("x\n\"{}\n\"", "ab\ncd".repeat(99)), &plain());
     assert!(long.len() < 200, "{long}");
@@ -211,11 +218,32 @@ fn columns_that_are_not_there() {
 
 #[test]
 fn an_index_without_a_name_is_not_taken_for_a_coordinate() {
+    let cloud = load("pandas_index.csv", &weights("w"));
+    assert_eq!(cloud.columns.as_ref().unwrap(), &["x", "y"]);
+    assert_eq!(cloud.positions, [1, 2]);
+    let notes: Vec<String> = cloud.notes.iter().map(ToString::to_string).collect();
     assert_eq!(
-        load_error("pandas_index.csv", &plain()),
-        "pandas_index.csv: column 1 has no name and may be a row index; \
-         say which columns are coordinates with --columns"
+        notes,
+        [
+            "tests/fixtures/pandas_index.csv: column \"name\" holds text and is left out",
+            "tests/fixtures/pandas_index.csv: column 1 numbers the rows and is left out; \
+             name it in --columns to use it as a coordinate"
+        ]
     );
+    for text in [",x\n5,1\n7,2\n", "Unnamed: 0,x\n5,1\n7,2\n", "x,\n1,0\n2,1\n"] {
+        assert!(
+            error("a.csv", text, &plain()).ends_with(
+                "has no name and may be a row index; say which columns are coordinates with --columns"
+            ),
+            "{text}"
+        );
+    }
+    // Rows that were dropped count; pandas calls the column so when it reads it again.
+    for (text, dropped) in [("Unnamed: 0,x\n1,5\n2,\n3,6\n", 1), (",x\n0,5\n1,6\n", 0)] {
+        let cloud = get("a.csv", text, &dropping());
+        assert_eq!((f64s(&cloud), cloud.dropped), (&[5.0, 6.0][..], dropped));
+        assert_eq!(cloud.notes.len(), 1);
+    }
     assert_eq!(load("pandas_index.csv", &columns("x y")).len(), 4);
 }
 
@@ -228,13 +256,9 @@ fn written_by_others() {
         let expected: Vec<f64> = POINTS.chunks(3).flat_map(|p| [p[0], p[1]]).collect();
         assert_bits(f64s(&cloud), &expected);
         assert_eq!(cloud.weights, Some(vec![1.0, 2.0, 3.0, 4.0]), "{name}");
-        assert_eq!(
-            load_error(name, &plain()),
-            format!(
-                "{name}: row 1 (line 2), column \"name\": cannot read \"a\" as a number; \
-                 correct it, or select the numeric columns with --columns"
-            )
-        );
+        let cloud = load(name, &plain());
+        assert_eq!(cloud.columns.unwrap(), ["x", "y", "w"], "{name}");
+        assert!(cloud.notes[0].to_string().ends_with("column \"name\" holds text and is left out"));
     }
     assert_bits(f64s(&load("savetxt.txt", &plain())), &POINTS);
 }

@@ -5,7 +5,9 @@ use std::io;
 use std::path::Path;
 
 use crate::common::{f64s, message, plain};
-use orthant_io::{Cells, Series, TableFormat, read, write_atomic, write_table};
+use orthant_io::{
+    Cells, Series, TableFormat, check_writable, read, same_file, write_atomic, write_table,
+};
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
@@ -62,6 +64,133 @@ fn places_that_cannot_be_written() {
         write(&missing),
         format!("{}: cannot write the file: there is no such directory", missing.display())
     );
+}
+
+#[test]
+fn places_are_checked_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let checked = |path: &Path| check_writable(path).map_err(|error| message(&error));
+    // Neither made nor changed.
+    checked(&at("new.csv")).unwrap();
+    fs::write(at("old.csv"), "old").unwrap();
+    checked(&at("old.csv")).unwrap();
+    assert_eq!(fs::read_to_string(at("old.csv")).unwrap(), "old");
+    assert_eq!(names(directory.path()), ["old.csv"]);
+    for (path, reason) in [
+        (at("no/a.csv"), "there is no such directory"),
+        (at("old.csv/a.csv"), "Not a directory"),
+        (at(&"x".repeat(300)), "File name too long"),
+    ] {
+        let expected = format!("{}: cannot write the file: {reason}", path.display());
+        assert_eq!(checked(&path), Err(expected.clone()));
+        assert_eq!(message(&write_atomic(&path, |_| Ok(())).unwrap_err()), expected);
+    }
+    for path in [directory.path().to_owned(), at("new/"), at("."), at("..")] {
+        let expected = format!("{}: this is a directory; give a file", path.display());
+        assert_eq!(checked(&path), Err(expected));
+    }
+    assert_eq!(names(directory.path()), ["old.csv"]);
+    checked(Path::new("/dev/null")).unwrap();
+}
+
+/// The superuser may write to all of them but those of a file system that cannot be written to.
+#[cfg(target_os = "linux")]
+#[test]
+fn read_only_places() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.csv");
+    fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    let superuser = fs::write(directory.path().join("probe"), "").is_ok();
+    for path in [file.clone(), directory.path().join("b.csv")] {
+        match check_writable(&path) {
+            Ok(()) => assert!(superuser),
+            Err(error) => assert_eq!(
+                message(&error),
+                format!("{}: cannot write the file: Permission denied", path.display())
+            ),
+        }
+    }
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+    let error = message(&check_writable(Path::new("/proc/orthant.csv")).unwrap_err());
+    assert!(error.starts_with("/proc/orthant.csv: cannot write the file: "), "{error}");
+    assert!(!error.contains("os error"), "{error}");
+}
+
+/// What a process that ends now would leave behind.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_has_a_name_while_it_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.csv");
+    write_atomic(&path, |out| {
+        out.write_all(&vec![b'x'; 1 << 20])?;
+        assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(names(directory.path()), ["a.csv"]);
+    drop(orthant_io::remove_temporaries());
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20);
+}
+
+#[test]
+fn reasons_are_told_once() {
+    let error = write_atomic(Path::new("/dev/full"), |out| out.write_all(&vec![0; 1 << 20]));
+    if Path::new("/dev/full").exists() {
+        let error = error.unwrap_err();
+        let expected = "/dev/full: cannot write the file: No space left on device";
+        assert_eq!(message(&error), expected);
+        assert!(error.is_resource());
+        // Nothing is repeated where the causes of an error are shown with it.
+        assert!(std::error::Error::source(&error).is_none());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn names_of_one_file() {
+    use std::os::unix::fs::symlink;
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("sub")).unwrap();
+    fs::write(at("a"), "").unwrap();
+    fs::write(at("b"), "").unwrap();
+    fs::hard_link(at("a"), at("hard")).unwrap();
+    symlink(at("a"), at("soft")).unwrap();
+    symlink("soft", at("twice")).unwrap();
+    symlink(at("sub"), at("folder")).unwrap();
+    symlink(at("sub/new"), at("dangling")).unwrap();
+    for (a, b) in [
+        ("a", "a"),
+        ("a", "./a"),
+        ("a", "sub/../a"),
+        ("a", "hard"),
+        ("a", "soft"),
+        ("a", "twice"),
+        ("a", "folder/../a"),
+        ("new", "./new"),
+        ("new", "sub/../new"),
+        ("folder/new", "sub/new"),
+        ("dangling", "sub/new"),
+    ] {
+        assert!(same_file(&at(a), &at(b)) && same_file(&at(b), &at(a)), "{a} {b}");
+    }
+    for (a, b) in
+        [("a", "b"), ("a", "new"), ("new", "sub/new"), ("no/x", "sub/x"), ("new", "newer")]
+    {
+        assert!(!same_file(&at(a), &at(b)), "{a} {b}");
+    }
+    let null = Path::new("/dev/null");
+    assert!(!same_file(null, null));
+    // A link that leads nowhere yet stays one.
+    write_atomic(&at("dangling"), |out| out.write_all(b"1")).unwrap();
+    assert!(fs::symlink_metadata(at("dangling")).unwrap().is_symlink());
+    assert_eq!(fs::read(at("sub/new")).unwrap(), b"1");
 }
 
 #[cfg(unix)]

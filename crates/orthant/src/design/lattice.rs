@@ -22,6 +22,7 @@ pub const MOST_AXES: usize = 4;
 
 /// A box of lattice nodes: anchors whose features have a kernel within [`Lattice::ratio`] of the Gaussian.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lattice {
     epsilon: f64,
     spacing: f64,
@@ -32,6 +33,7 @@ pub struct Lattice {
     rank: usize,
     ratio: f64,
     /// Ends whatever is done with it.
+    #[cfg_attr(feature = "serde", serde(skip))]
     cancel: Cancel,
 }
 

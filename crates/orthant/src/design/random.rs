@@ -12,6 +12,7 @@ use super::{orthogonal, sobol};
 /// taken; what differs is how the anchors stand to each other, and with it the error of their mean.
 /// All three are *nested*: the first anchors of a larger rank are those of a smaller one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Draw {
     /// Independent draws, as in the paper: the error falls as `1/sqrt(r)`.
     Iid,

@@ -16,6 +16,7 @@ use crate::simd;
 
 /// The affine form; see the module.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Affine {
     frame: Frame,
     /// `dim x stride`, row-major: coordinate `c` of every `M_k`.

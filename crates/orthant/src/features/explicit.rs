@@ -58,6 +58,11 @@ impl<'a> FeatureMatrix<'a> {
         FeatureMatrix::new(values, xi.rows + zeta.rows, xi.rank)
     }
 
+    /// The entries, row-major.
+    pub fn values(&self) -> &Values<'a> {
+        &self.values
+    }
+
     /// Number of points.
     pub fn rows(&self) -> usize {
         self.rows

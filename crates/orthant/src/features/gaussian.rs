@@ -31,6 +31,7 @@ use crate::theory;
 /// # Ok::<(), orthant::Error>(())
 /// ```
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Gaussian {
     affine: Affine,
     q: Vec<f64>,

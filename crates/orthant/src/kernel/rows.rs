@@ -45,6 +45,11 @@ impl<'a> CostMatrix<'a> {
         Shape { rows: self.rows, columns: self.columns }
     }
 
+    /// The entries, row-major.
+    pub fn values(&self) -> &Values<'a> {
+        &self.values
+    }
+
     pub(crate) fn borrowed(&self) -> CostMatrix<'_> {
         CostMatrix { values: self.values.borrowed(), ..*self }
     }
@@ -54,6 +59,13 @@ impl<'a> CostMatrix<'a> {
         let count = self.values.len();
         let over = |i| (self.values.get(i) - self.least) / count as f64;
         (0..count).map(over).sum()
+    }
+
+    /// The same with these weights of rows and columns.
+    pub(crate) fn weighted_mean(&self, a: &[f64], b: &[f64]) -> f64 {
+        let over = |i: usize, j: usize| self.values.get(i * b.len() + j) - self.least;
+        let row = |i: usize| b.iter().enumerate().map(|(j, b)| b * over(i, j)).sum::<f64>();
+        a.iter().enumerate().map(|(i, a)| a * row(i)).sum()
     }
 
     /// The smallest cost.

@@ -449,10 +449,11 @@ const NO_FEATURES: Error = Error::NoDerivative {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
-    use super::super::{Ground, Start, Terms};
+    use super::super::{Aim, Ground, Start, Terms};
     use super::*;
+    use crate::clock::Clock;
     use crate::design::{self, Draw};
     use crate::error::Cloud;
     use crate::features::lattice_map;
@@ -497,9 +498,12 @@ mod tests {
                 reason: None,
                 // Values are not corrected by samples.
                 pick: None,
+                aim: Aim::Own,
+                tight: None,
+                polishes: false,
                 round: 0,
                 spent: 0,
-                begun: Instant::now(),
+                clock: Clock::of(options),
                 prepared: Duration::ZERO,
             }
         }

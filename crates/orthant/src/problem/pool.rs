@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{
-    Ground, Problem, Scaling, Setting, Start, Storage, Terms, check_maps, check_memory, check_rho,
-    clouds, feature_ground,
+    Aim, Ground, Problem, Scaling, Setting, Start, Storage, Terms, check_maps, check_memory,
+    check_rho, clouds, feature_ground,
 };
 use crate::cancel::Cancel;
+use crate::clock::{Clock, Phase};
 use crate::error::{Cloud, Error, Result};
 use crate::features::{FeatureMap, Mapped, stride};
 use crate::frame::Frame;
@@ -16,7 +17,7 @@ use crate::kernel::{Rest, Stored};
 use crate::measure::{Measure, Points};
 use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
 use crate::simd::Float;
-use crate::sinkhorn::{Observer, Term};
+use crate::sinkhorn::{self, Clocked, Observer, Term};
 use crate::solution::{Solution, Used};
 use crate::stage::{Placement, Stage};
 
@@ -50,7 +51,9 @@ impl Pool {
         if let Features::Gaussian(Anchors::Lattice { .. } | Anchors::Adaptive) = features {
             return Ok(None);
         }
-        let setting = Setting { mu: all, nu: all, options, terms: Terms::Own };
+        let (terms, aim) = (Terms::Own, Aim::Own);
+        let clock = &Clock::of(options);
+        let setting = Setting { mu: all, nu: all, options, terms, aim, error: None, clock };
         let (map, used, coordinates) = match feature_ground(features, storage, setting)? {
             Ground::Maps { maps: [map, _], used, frame, .. } => {
                 (map, used, Coordinates::User(frame))
@@ -137,9 +140,12 @@ impl<'p> Problem<'p> {
             storage: pool.storage,
             reason: None,
             pick: None,
+            aim: Aim::Own,
+            tight: None,
+            polishes: false,
             round: 0,
             spent: 0,
-            begun,
+            clock: Clock::of(options),
             prepared: begun.elapsed(),
         })
     }
@@ -159,19 +165,23 @@ impl<'p> Problem<'p> {
             }
             other => other,
         };
-        self.solve_by(term, start, |task, _| {
-            let y = match clouds(term) {
-                [x, y] if x == y => None,
-                _ => Some(shelf.take(numbers[1]).map_err(of_second)?),
-            };
-            let sides = (shelf.take(numbers[0])?, y);
-            let keep = |(x, y)| {
-                shelf.put(numbers[0], x);
-                if let Some(y) = y {
-                    shelf.put(numbers[1], y);
-                }
-            };
-            self.factored_on(task, sides, keep, observer)
+        let mut observer = Clocked { clock: &self.clock, observer, stopped: false };
+        self.clock.run(|| {
+            sinkhorn::begin(&mut observer, Phase::Features)?;
+            self.solve_by(term, start, |task, _| {
+                let y = match clouds(term) {
+                    [x, y] if x == y => None,
+                    _ => Some(shelf.take(numbers[1]).map_err(of_second)?),
+                };
+                let sides = (shelf.take(numbers[0])?, y);
+                let keep = |(x, y)| {
+                    shelf.put(numbers[0], x);
+                    if let Some(y) = y {
+                        shelf.put(numbers[1], y);
+                    }
+                };
+                self.factored_on(task, sides, keep, &mut observer)
+            })
         })
     }
 }

@@ -1,8 +1,9 @@
 //! One kernel for several measures: what barycentres and permutations of points need.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{Ground, Problem, Storage, Terms, check_memory};
+use super::{Aim, Ground, Problem, Storage, Terms, check_memory};
+use crate::clock::Clock;
 use crate::design::Lattice;
 use crate::error::{Cloud, Error, Result};
 use crate::kernel::{
@@ -10,10 +11,19 @@ use crate::kernel::{
     Separable, Stored,
 };
 use crate::measure::Measure;
-use crate::options::{Options, Precision};
+use crate::options::{Anchors, Options, Precision};
 use crate::simd::Float;
 use crate::sinkhorn::Term;
+use crate::solution::Used;
 use crate::stage::{Part, Placement, Stage};
+
+/// The method of a problem: what it is, where its anchors are, how many features it has, and why.
+pub(crate) struct Described {
+    pub(crate) method: Used,
+    pub(crate) anchors: Option<Anchors>,
+    pub(crate) rank: usize,
+    pub(crate) reason: Option<String>,
+}
 
 impl Problem<'_> {
     /// The same kernel between measures on other points: those of the clouds of this problem, or points near them.
@@ -54,9 +64,12 @@ impl Problem<'_> {
             storage: self.storage,
             reason: self.reason.clone(),
             pick: None,
+            aim: Aim::Own,
+            tight: None,
+            polishes: false,
             round: 0,
             spent: 0,
-            begun: Instant::now(),
+            clock: Clock::of(options),
             prepared: Duration::ZERO,
         })
     }
@@ -66,6 +79,11 @@ impl Problem<'_> {
         let (stage, lattice) = self.lattice_of(term)?;
         let [x, y] = super::clouds(term);
         Some([x, y].map(|cloud| Cells::new(stage.points(cloud, Part::Support), lattice)))
+    }
+
+    /// Whether it is a lattice that is not stored.
+    pub(crate) fn is_lattice(&self) -> bool {
+        self.lattice_of(Term::Cross).is_some()
     }
 
     fn lattice_of(&self, term: Term) -> Option<(&Stage, &Lattice)> {
@@ -188,9 +206,10 @@ impl Problem<'_> {
         }
     }
 
-    /// What was used, how many features it has, and why.
-    pub(crate) fn described(&self) -> (crate::solution::Used, usize, Option<String>) {
-        (self.used(), self.rank(Term::Cross), self.reason.clone())
+    /// What was used.
+    pub(crate) fn described(&self) -> Described {
+        let (method, anchors) = (self.used(), self.anchors());
+        Described { method, anchors, rank: self.rank(Term::Cross), reason: self.reason.clone() }
     }
 
     /// An error of the cross term, in the user's count of points.

@@ -1,0 +1,164 @@
+//! Values of options that need more than a number: times, sizes, epsilon, separators.
+
+use std::time::Duration;
+
+/// A regularisation as it is given: an absolute number, or a part of the mean cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum EpsilonSpec {
+    /// In units of the cost.
+    Absolute(f64),
+    /// As a part of the mean cost: 0.05 for `5%`.
+    Relative(f64),
+}
+
+/// `0.1`, or `5%` of the mean cost.
+pub(crate) fn epsilon(text: &str) -> Result<EpsilonSpec, String> {
+    let text = text.trim();
+    let (number, relative) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), true),
+        None => (text, false),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "expected a number, or a part of the mean cost such as 5%".to_owned())?;
+    Ok(if relative { EpsilonSpec::Relative(number / 100.0) } else { EpsilonSpec::Absolute(number) })
+}
+
+/// The character between the fields of a table: itself, or a word for it.
+pub(crate) fn separator(text: &str) -> Result<u8, String> {
+    let byte = match text {
+        "comma" => b',',
+        "semicolon" => b';',
+        "tab" | "\\t" => b'\t',
+        "space" => b' ',
+        "pipe" => b'|',
+        _ => match text.as_bytes() {
+            [byte] if byte.is_ascii() => *byte,
+            _ => {
+                return Err(
+                    "expected one character, or comma, semicolon, tab, space or pipe".to_owned()
+                );
+            }
+        },
+    };
+    if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'"' | b'\n' | b'\r') {
+        return Err(format!("{text:?} stands inside of fields and cannot separate them"));
+    }
+    Ok(byte)
+}
+
+/// A time such as `30`, `1.5`, `500ms`, `30s`, `5m` or `2h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("the unit {unit:?} is not one of ms, s, m, h")),
+    };
+    let number: f64 =
+        number.trim().parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(number * scale)
+        .map_err(|_| format!("{text} is not a time; give a positive number of seconds"))
+}
+
+/// A number of bytes such as `1000000`, `500M`, `1.5G`, `8GiB` or `500MB`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit_error =
+        || format!("the unit {unit:?} is not one of B, K, M, G, T, KiB to TiB, KB to TB");
+    let letters = unit.to_ascii_lowercase();
+    // As for `sort` or `head`: a lone letter is a power of 1024, with a B one of 1000.
+    let (prefix, base) = match letters.strip_suffix('b') {
+        None => (letters.as_str(), 1024_f64),
+        Some(prefix) => match prefix.strip_suffix('i') {
+            Some("") => return Err(unit_error()),
+            Some(prefix) => (prefix, 1024.0),
+            None => (prefix, 1000.0),
+        },
+    };
+    let power = match prefix {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return Err(unit_error()),
+    };
+    let number: f64 = number
+        .trim()
+        .parse()
+        .map_err(|_| "expected a number of bytes, such as 500M, 2G or 8GiB".to_owned())?;
+    let bytes = number * base.powi(power);
+    if !(1.0..=2f64.powi(63)).contains(&bytes) {
+        return Err(format!("{text} is not a size; give at least one byte, and fewer than 2^63"));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+    Ok(bytes as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epsilons_are_absolute_or_parts_of_the_mean_cost() {
+        assert_eq!(epsilon("0.1"), Ok(EpsilonSpec::Absolute(0.1)));
+        assert_eq!(epsilon("1e-3"), Ok(EpsilonSpec::Absolute(1e-3)));
+        assert_eq!(epsilon("5%"), Ok(EpsilonSpec::Relative(0.05)));
+        assert_eq!(epsilon("0.5 %"), Ok(EpsilonSpec::Relative(0.005)));
+        // Whether it makes sense is for the settings to say.
+        assert_eq!(epsilon("-1"), Ok(EpsilonSpec::Absolute(-1.0)));
+        for bad in ["", "%", "x", "5%%", "%5", "1,5"] {
+            assert!(epsilon(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn separators_are_one_character() {
+        for (text, byte) in [(",", b','), (";", b';'), ("|", b'|'), ("tab", b'\t'), ("\t", b'\t')] {
+            assert_eq!(separator(text), Ok(byte));
+        }
+        for bad in ["", "ab", "1", ".", "-", "\"", "é", "e"] {
+            assert!(separator(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_have_units() {
+        for (text, seconds) in
+            [("30", 30.0), ("1.5", 1.5), ("500ms", 0.5), ("5m", 300.0), ("2h", 7200.0)]
+        {
+            assert_eq!(duration(text).unwrap().as_secs_f64(), seconds);
+        }
+        for bad in ["", "x", "-1", "3d", "nan", "1e400", "inf"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("1000000", 1_000_000),
+            ("7B", 7),
+            ("64k", 64 << 10),
+            ("500M", 500 << 20),
+            ("500MB", 500_000_000),
+            ("1.5G", 3 << 29),
+            ("2 G", 2 << 30),
+            ("8GiB", 8 << 30),
+            ("8gib", 8 << 30),
+            ("2T", 2 << 40),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in
+            ["", "G", "x", "0", "0.5", "-1G", "5X", "5iB", "5GiBs", "nan", "inf", "1e30", "9e9T"]
+        {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The scale of the cost, which epsilon is chosen by.
+
+use crate::compare::in_clouds;
+use crate::error::{Error, Result};
+use crate::measure::{Measure, mean_squared_distance};
+
+/// Mean squared distance of two points that are drawn independently from all clouds together, in linear time.
+///
+/// Every point counts by its weight as given ([`Measure::mass`] times the weights), and points of a measure without
+/// weights count one each. So the number depends on the points alone, and not on how they are divided into clouds: it is
+/// the same for every task on the same points, and a permutation of the points between the clouds leaves it as it is.
+/// It is twice the total variance of the points. Zero means that all points coincide; overflow is an error.
+///
+/// ```
+/// use orthant::{Measure, Points, mean_cost};
+/// let x = Measure::uniform(Points::new(vec![0.0, 2.0], 1)?);
+/// let y = Measure::uniform(Points::new(vec![4.0], 1)?);
+/// // The squared distances of 0, 2 and 4 are 4 (twice), 16 and 0 (three times), each pair in both orders.
+/// assert!((mean_cost(&[x, y])? - 2.0 * (4.0 + 4.0 + 16.0) / 9.0).abs() < 1e-12);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn mean_cost<'a, 'm: 'a>(measures: impl IntoIterator<Item = &'a Measure<'m>>) -> Result<f64> {
+    let measures: Vec<&Measure<'m>> = measures.into_iter().collect();
+    if let Some([first, other]) =
+        measures.windows(2).map(|pair| [pair[0].dim(), pair[1].dim()]).find(|[x, y]| x != y)
+    {
+        return Err(Error::Dimensions { x: first, y: other });
+    }
+    let plain = measures.iter().all(|measure| is_uniform(measure));
+    let shares: Vec<f64> = measures.iter().map(|measure| total_weight(measure, plain)).collect();
+    let sum: f64 = shares.iter().sum();
+    if !sum.is_finite() {
+        return Err(Error::Overflow { what: "the sum of the weights" });
+    }
+    let means: Vec<Vec<f64>> = measures.iter().map(|measure| measure.mean()).collect();
+    let mut mean = 0.0;
+    for (k, (measure, share)) in measures.iter().zip(&shares).enumerate() {
+        let part = share / sum;
+        // Twice the trace of the covariance.
+        mean += part * in_clouds([k, k], mean_squared_distance(measure, measure))?;
+        for (l, other) in shares.iter().enumerate().skip(k + 1) {
+            let between: f64 = means[k].iter().zip(&means[l]).map(|(x, y)| (x - y).powi(2)).sum();
+            mean += 2.0 * part * (other / sum) * between;
+        }
+    }
+    if mean.is_finite() { Ok(mean) } else { Err(Error::Overflow { what: "the mean cost" }) }
+}
+
+fn is_uniform(measure: &Measure<'_>) -> bool {
+    measure.weights().iter().all(|w| *w == measure.weights()[0])
+}
+
+/// The sum of the weights as given: the number of points, where no weights are given.
+fn total_weight(measure: &Measure<'_>, plain: bool) -> f64 {
+    if plain || (is_uniform(measure) && measure.mass() == 1.0) {
+        measure.weights().len() as f64
+    } else {
+        measure.mass()
+    }
+}

@@ -1,0 +1,4 @@
+//! Tables in text.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| orthant_fuzz::read(&["a.csv"], bytes));

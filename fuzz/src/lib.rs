@@ -1,0 +1,62 @@
+//! What must hold of any bytes: a reader returns, within its limits, a sound cloud or an error of one line.
+
+use orthant_io::{Cloud, Header, Missing, Others, ReadOptions, Values, parse_journal, read_bytes};
+
+/// Reads bytes under these names with a few kinds of options.
+pub fn read(names: &[&str], bytes: &[u8]) {
+    for name in names {
+        for options in options() {
+            match read_bytes(name, bytes, &options) {
+                Ok(cloud) => sound(&cloud),
+                Err(error) => one_line(&error.to_string()),
+            }
+        }
+    }
+}
+
+/// Reads bytes as a journal: what comes out is what was sealed.
+pub fn journal(bytes: &[u8]) {
+    match parse_journal("a.jsonl", bytes) {
+        Ok((lines, end)) => {
+            assert!(end <= bytes.len() && (end == 0 || bytes[end - 1] == b'\n'));
+            assert!(lines.iter().all(|line| line.ends_with('}') && !line.contains('\n')));
+        }
+        Err(error) => one_line(&error.to_string()),
+    }
+}
+
+fn options() -> [ReadOptions; 3] {
+    let mut all = ReadOptions::default();
+    all.missing = Missing::Drop;
+    all.others = Others::All;
+    let mut some = ReadOptions::default();
+    some.columns = Some(vec!["1".to_owned()]);
+    some.weights = Some("2".to_owned());
+    let mut german = ReadOptions::default();
+    german.header = Header::Yes;
+    german.decimal_comma = true;
+    german.others = Others::These(vec!["1".to_owned()]);
+    [all, some, german].map(|mut options| {
+        options.max_bytes = Some(16 << 20);
+        options
+    })
+}
+
+fn sound(cloud: &Cloud) {
+    assert!(cloud.dim > 0 && !cloud.is_empty());
+    assert_eq!(cloud.len() * cloud.dim, cloud.values.len());
+    assert_eq!((cloud.rows.len(), cloud.positions.len()), (cloud.len(), cloud.dim));
+    assert!(cloud.row(cloud.len() - 1) <= cloud.total_rows());
+    assert!(cloud.columns.as_ref().is_none_or(|columns| columns.len() == cloud.dim));
+    assert!(cloud.weights.as_ref().is_none_or(|w| w.len() == cloud.len()));
+    assert!(cloud.others.iter().all(|other| other.cells.len() == cloud.len()));
+    assert!(match &cloud.values {
+        Values::F32(values) => values.iter().all(|x| x.is_finite()),
+        Values::F64(values) => values.iter().all(|x| x.is_finite()),
+    });
+    cloud.notes.iter().for_each(|note| one_line(&note.to_string()));
+}
+
+fn one_line(text: &str) {
+    assert!(!text.contains('\n') && !text.contains("os error"), "{text}");
+}
