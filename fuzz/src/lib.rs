@@ -1,6 +1,11 @@
 //! What must hold of any bytes: a reader returns, within its limits, a sound cloud or an error of one line.
 
-use orthant_io::{Cloud, Header, Missing, Others, ReadOptions, Values, parse_journal, read_bytes};
+// The usual tests ask the same of damaged files.
+#[path = "../../crates/orthant-io/tests/io/sound.rs"]
+mod sound;
+
+use orthant_io::{Header, Missing, Others, ReadOptions, parse_journal, read_bytes};
+use sound::{one_line, sound};
 
 /// Reads bytes under these names with a few kinds of options.
 pub fn read(names: &[&str], bytes: &[u8]) {
@@ -40,23 +45,4 @@ fn options() -> [ReadOptions; 3] {
         options.max_bytes = Some(16 << 20);
         options
     })
-}
-
-fn sound(cloud: &Cloud) {
-    assert!(cloud.dim > 0 && !cloud.is_empty());
-    assert_eq!(cloud.len() * cloud.dim, cloud.values.len());
-    assert_eq!((cloud.rows.len(), cloud.positions.len()), (cloud.len(), cloud.dim));
-    assert!(cloud.row(cloud.len() - 1) <= cloud.total_rows());
-    assert!(cloud.columns.as_ref().is_none_or(|columns| columns.len() == cloud.dim));
-    assert!(cloud.weights.as_ref().is_none_or(|w| w.len() == cloud.len()));
-    assert!(cloud.others.iter().all(|other| other.cells.len() == cloud.len()));
-    assert!(match &cloud.values {
-        Values::F32(values) => values.iter().all(|x| x.is_finite()),
-        Values::F64(values) => values.iter().all(|x| x.is_finite()),
-    });
-    cloud.notes.iter().for_each(|note| one_line(&note.to_string()));
-}
-
-fn one_line(text: &str) {
-    assert!(!text.contains('\n') && !text.contains("os error"), "{text}");
 }

@@ -2,7 +2,7 @@
 
 use crate::compare::in_clouds;
 use crate::error::{Error, Result};
-use crate::measure::{Measure, mean_squared_distance};
+use crate::measure::{Measure, are_counted, mean_squared_distance};
 
 /// Mean squared distance of two points that are drawn independently from all clouds together, in linear time.
 ///
@@ -26,8 +26,16 @@ pub fn mean_cost<'a, 'm: 'a>(measures: impl IntoIterator<Item = &'a Measure<'m>>
     {
         return Err(Error::Dimensions { x: first, y: other });
     }
-    let plain = measures.iter().all(|measure| is_uniform(measure));
-    let shares: Vec<f64> = measures.iter().map(|measure| total_weight(measure, plain)).collect();
+    // The sums of the weights as given.
+    let shares: Vec<f64> = measures
+        .iter()
+        .zip(are_counted(&measures))
+        .map(
+            |(measure, counted)| {
+                if counted { measure.weights().len() as f64 } else { measure.mass() }
+            },
+        )
+        .collect();
     let sum: f64 = shares.iter().sum();
     if !sum.is_finite() {
         return Err(Error::Overflow { what: "the sum of the weights" });
@@ -44,17 +52,4 @@ pub fn mean_cost<'a, 'm: 'a>(measures: impl IntoIterator<Item = &'a Measure<'m>>
         }
     }
     if mean.is_finite() { Ok(mean) } else { Err(Error::Overflow { what: "the mean cost" }) }
-}
-
-fn is_uniform(measure: &Measure<'_>) -> bool {
-    measure.weights().iter().all(|w| *w == measure.weights()[0])
-}
-
-/// The sum of the weights as given: the number of points, where no weights are given.
-fn total_weight(measure: &Measure<'_>, plain: bool) -> f64 {
-    if plain || (is_uniform(measure) && measure.mass() == 1.0) {
-        measure.weights().len() as f64
-    } else {
-        measure.mass()
-    }
 }

@@ -363,3 +363,14 @@ pub fn mean_squared_distance(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<f64> 
     let between: f64 = mx.iter().zip(&my).map(|(x, y)| (x - y) * (x - y)).sum();
     frame.cost_to_user(trace(mu, &mx) + trace(nu, &my) + between)
 }
+
+/// Whose points count one each where points of several measures are put together, the others by their weights as given.
+///
+/// Those without weights do, which are of mass 1 with equal weights; and all of them, where every measure has equal weights:
+/// their masses say nothing about single points then.
+pub(crate) fn are_counted(measures: &[&Measure<'_>]) -> Vec<bool> {
+    let equal: Vec<bool> =
+        measures.iter().map(|m| m.weights().iter().all(|w| *w == m.weights()[0])).collect();
+    let all = equal.iter().all(|equal| *equal);
+    measures.iter().zip(equal).map(|(m, equal)| all || (equal && m.mass() == 1.0)).collect()
+}

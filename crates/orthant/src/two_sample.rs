@@ -44,7 +44,7 @@ use crate::clock::{Clock, Phase};
 use crate::error::{Cloud, Error, Result};
 use crate::features::FeatureMatrix;
 use crate::kernel::LogRows;
-use crate::measure::{Measure, Points};
+use crate::measure::{Measure, Points, are_counted};
 use crate::memory;
 use crate::options::{Anchors, Cost, Features, Method, Options};
 use crate::problem::{Aim, Described, Problem, Start, Terms};
@@ -419,14 +419,15 @@ impl Pool {
 
 /// Weights of the points of both clouds that can be compared.
 fn masses(clouds: [&Measure<'_>; 2]) -> [Vec<f64>; 2] {
-    let equal = |c: &Measure<'_>| c.weights().iter().all(|w| *w == c.weights()[0]);
-    let plain = clouds.iter().all(|c| equal(c));
-    clouds.map(|c| {
-        if plain || (equal(c) && c.mass() == 1.0) {
-            return vec![1.0; c.weights().len()];
+    let counted = are_counted(&clouds);
+    let masses = |k: usize| {
+        let cloud = clouds[k];
+        if counted[k] {
+            return vec![1.0; cloud.weights().len()];
         }
-        c.weights().iter().map(|w| w * c.mass()).collect()
-    })
+        cloud.weights().iter().map(|w| w * cloud.mass()).collect()
+    };
+    [masses(0), masses(1)]
 }
 
 /// `K~` of all points: its entries, or features of it. See the [module](self).

@@ -14,5 +14,6 @@ mod parquet;
 mod parts;
 mod ply;
 mod robust;
+mod sound;
 mod text;
 mod write;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::*;
-use orthant_io::{Cloud, Missing, Others, ReadOptions, Values, read_bytes};
+use crate::sound::{one_line, sound};
+use orthant_io::{Missing, Others, ReadOptions, read_bytes};
 
 /// Of Marsaglia: the mutants are the same everywhere.
 struct Random(u64);
@@ -95,23 +96,6 @@ fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     mutant
 }
 
-fn sound(cloud: &Cloud) {
-    assert!(cloud.dim > 0 && !cloud.is_empty());
-    assert_eq!(cloud.len() * cloud.dim, cloud.values.len());
-    assert_eq!(cloud.rows.len(), cloud.len());
-    assert_eq!(cloud.positions.len(), cloud.dim);
-    assert!(cloud.columns.as_ref().is_none_or(|columns| columns.len() == cloud.dim));
-    assert!(cloud.weights.as_ref().is_none_or(|w| w.len() == cloud.len()));
-    assert!(cloud.others.iter().all(|other| other.cells.len() == cloud.len()));
-    assert!(match &cloud.values {
-        Values::F32(values) => values.iter().all(|x| x.is_finite()),
-        Values::F64(values) => values.iter().all(|x| x.is_finite()),
-    });
-    for note in &cloud.notes {
-        assert!(!note.to_string().contains('\n'));
-    }
-}
-
 #[test]
 fn damaged_files_are_errors_of_one_line() {
     const ROUNDS: usize = 250;
@@ -137,9 +121,7 @@ fn damaged_files_are_errors_of_one_line() {
                     read += 1;
                 }
                 Err(error) => {
-                    let text = message(&error);
-                    assert!(text.len() < 2000, "{text}");
-                    assert!(!text.contains("os error"), "{text}");
+                    one_line(&error.to_string());
                     refused += 1;
                 }
             }
