@@ -6,6 +6,9 @@ use std::process::Command;
 use crate::run::{is_there, root, run, target};
 use crate::rust::{command, release};
 
+/// What installs the packages.
+const UV: &str = "uv==0.13.8";
+
 /// An environment with all packages that the tests need; returns its Python. All of them or none: what cannot be
 /// installed is an error, and no reason to skip tests.
 pub(crate) fn environment() -> Result<PathBuf, String> {
@@ -19,10 +22,19 @@ pub(crate) fn environment() -> Result<PathBuf, String> {
     let stamp = venv.join("requirements.txt");
     if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&wanted) {
         make_venv(&venv)?;
+        // Ten times as quick as pip with these packages; what it downloads is linked, and not copied, from its cache.
+        run(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            UV,
+        ]))?;
         run(Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            // Python compiles what it imports, which is little of it.
-            .arg("--no-compile")
+            .args(["-m", "uv", "pip", "install", "--quiet"])
+            .args(["--python".as_ref(), python.as_os_str()])
+            .args(["--cache-dir".as_ref(), target().join("uv").as_os_str()])
             .args(["-r".as_ref(), requirements.as_os_str()]))?;
         std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
     }

@@ -14,6 +14,9 @@ const TEST_LIMIT: Duration = Duration::from_mins(20);
 /// The longest of `quick`.
 const QUICK_LIMIT: Duration = Duration::from_mins(2);
 
+/// Tests that take minutes on one core and look at no clock: they run beside what is compiled after the tests.
+const BESIDE: &str = "orthant-gan ring";
+
 /// Bytes of the command as it is released, at most.
 const MOST_BYTES: u64 = 25_000_000;
 
@@ -35,20 +38,37 @@ const CASES: [(&str, &[&str]); 8] = [
 pub(crate) fn all() -> Result<(), String> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     run(&mut once(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
-    // All of them, so that one run shows everything that fails.
-    let failed: Vec<String> = programs(&mut once(&["test", "--workspace"]))?
+    let programs = programs(&mut once(&["test", "--workspace"]))?;
+    let (beside, others): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| program.name == BESIDE);
+    if beside.is_empty() {
+        return Err(format!("there is no {BESIDE} among the tests; change BESIDE in xtask"));
+    }
+    test_all(&others)?;
+    std::thread::scope(|scope| {
+        let tests = scope.spawn(|| test_all(&beside));
+        let built = documentation_and_release();
+        let tested = tests.join().map_err(|_| format!("{BESIDE}: a panic"))?;
+        tested.and(built)
+    })?;
+    run(Command::new(command()).arg("demo").current_dir(root()))
+}
+
+/// All of them, so that one run shows everything that fails.
+fn test_all(programs: &[&Program]) -> Result<(), String> {
+    let failed: Vec<String> = programs
         .iter()
         .filter_map(|program| program.test(&[], TEST_LIMIT).err())
         .inspect(|message| println!("{message}"))
         .collect();
-    if !failed.is_empty() {
-        return Err(failed.join("\n  "));
-    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n  ")) }
+}
+
+fn documentation_and_release() -> Result<(), String> {
     run(&mut once(&["test", "--workspace", "--doc", "--quiet"]))?;
     run(once(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&mut release())?;
-    size()?;
-    run(Command::new(command()).arg("demo").current_dir(root()))
+    size()
 }
 
 /// What is quick enough to be run after every change.
@@ -147,7 +167,8 @@ impl Program {
     /// fails.
     fn test(&self, names: &[&str], limit: Duration) -> Result<usize, String> {
         // Of this run alone: others may share the target directory.
-        let log = std::env::temp_dir().join(format!("xtask-{}.log", std::process::id()));
+        let log = format!("xtask-{}-{}.log", std::process::id(), self.name.replace(' ', "-"));
+        let log = std::env::temp_dir().join(log);
         let file = File::create(&log).and_then(|file| Ok([file.try_clone()?, file]));
         let [file, errors] = file.map_err(|e| format!("{}: {e}", log.display()))?;
         let (begun, cpu) = (Instant::now(), cpu_seconds());
