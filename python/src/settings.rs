@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::features::{FeatureMap as Map, FeatureMatrix, Gaussian};
 use orthant::{
     Algorithm, Anchors, Cancel, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options,

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task tells what it does")]
 
 mod fuzz;
+mod layers;
 mod python;
 mod run;
 mod rust;
@@ -23,6 +24,7 @@ Tasks:
   python   the comparison with other libraries and the Python package only
   quick    for daily work: formatting, lints and unit tests of everything but the networks and the Python package, and
            one case of each kind of test
+  layers   whether the modules of the library use only those below them
   fuzz     the readers with mutated files, 60 seconds for each target (sets up cargo-fuzz);
            cargo xtask fuzz [--seconds N] [TARGET...] for some of them";
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ("rust", []) => rust::all(),
         ("python", []) => python::environment().and_then(|python| python::all(&python)),
         ("quick", []) => rust::quick(),
+        ("layers", []) => layers::check(),
         ("fuzz", rest) => fuzz::all(rest),
         _ => {
             eprintln!("{HELP}");

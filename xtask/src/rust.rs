@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::layers;
 use crate::run::{cargo, cpu_seconds, root, run, shown, target, used, wait};
 
 /// The longest that the tests of one program may take. The longest took three minutes on two cores.
@@ -37,6 +38,7 @@ const CASES: [(&str, &[&str]); 8] = [
 
 pub(crate) fn all() -> Result<(), String> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    layers::check()?;
     run(&mut once(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
     let programs = programs(&mut once(&["test", "--workspace"]))?;
     let (beside, others): (Vec<_>, Vec<_>) =
@@ -74,6 +76,7 @@ fn documentation_and_release() -> Result<(), String> {
 /// What is quick enough to be run after every change.
 pub(crate) fn quick() -> Result<(), String> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    layers::check()?;
     let mut clippy = cargo(&["clippy"]);
     run(clippy.args(QUICK).args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
     let mut tests = cargo(&["test", "--lib", "--bins"]);

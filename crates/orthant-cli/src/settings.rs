@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::{
     Algorithm, Anchors, Features, Landmarks, Measure, Method, Options, Precision, mean_cost,
 };

@@ -1,14 +1,14 @@
 //! The parts of a solve one at a time, for benchmarks.
 
-use crate::design::Lattice;
-use crate::error::{Cloud, Error, Result};
+use crate::anchors::Lattice;
+use crate::coordinates::Gauge;
+use crate::error::{Error, Result};
 use crate::features::{FeatureMap, Gaussian, Mapped};
-use crate::gauge::Gauge;
-use crate::kernel::{Cells, Factored, Kernel, Mixed, Separable, Side, Stored, Target};
+use crate::kernel::{Arranged, Factored, Kernel, Mixed, Separable, Side, Stored, Target};
 use crate::measure::Measure;
-use crate::simd::Float;
-use crate::sinkhorn::Term;
-use crate::stage::{Part, Stage};
+use crate::numerics::simd::Float;
+use crate::problem::stage::Stage;
+use crate::words::{Cloud, Part, Term};
 
 /// Stored Gaussian features of two clouds, with the steps of a solve as methods.
 ///
@@ -45,8 +45,8 @@ impl<'a, T: Storage> Sweep<'a, T> {
         let mut kernel = Factored::new(side(mu)?, side(nu)?);
         let start: Vec<f64> = a.iter().map(|a| a.ln()).collect();
         kernel.start(&start)?;
-        kernel.update_y(Target::fixed(b))?;
-        kernel.update_x(Target::fixed(a))?;
+        kernel.update_y(Arranged::same(Target::fixed(b)).ordered())?;
+        kernel.update_x(Arranged::same(Target::fixed(a)).ordered())?;
         Ok(Sweep { kernel, a, b })
     }
 
@@ -63,8 +63,8 @@ impl<'a, T: Storage> Sweep<'a, T> {
 
     /// One iteration: a fused pass over the features of either cloud. Returns the marginal error.
     pub fn iterate(&mut self) -> Result<f64> {
-        let error = self.kernel.update_y(Target::fixed(self.b))?;
-        self.kernel.update_x(Target::fixed(self.a))?;
+        let error = self.kernel.update_y(Arranged::same(Target::fixed(self.b)).ordered())?;
+        self.kernel.update_x(Arranged::same(Target::fixed(self.a)).ordered())?;
         Ok(error)
     }
 
@@ -89,16 +89,16 @@ impl<T> std::fmt::Debug for Sweep<'_, T> {
 /// Two clouds on a lattice, ready to iterate; see [`on_lattice`].
 pub struct LatticeSweep<'a, T> {
     kernel: Factored<Separable<'a, T>>,
-    a: Vec<f64>,
-    b: Vec<f64>,
+    targets: [Arranged<'a>; 2],
     rank: usize,
 }
 
 impl<T: Storage> LatticeSweep<'_, T> {
     /// One iteration: a pass over either cloud. Returns the marginal error.
     pub fn iterate(&mut self) -> Result<f64> {
-        let error = self.kernel.update_y(Target::fixed(&self.b))?;
-        self.kernel.update_x(Target::fixed(&self.a))?;
+        let [a, b] = &self.targets;
+        let error = self.kernel.update_y(b.ordered())?;
+        self.kernel.update_x(a.ordered())?;
         Ok(error)
     }
 
@@ -137,16 +137,12 @@ pub fn on_lattice<T: Storage, R>(
     let lattice = Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, MOST)
         .ok_or(Error::LatticeSize { most: MOST })?;
     let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
-    let cells = [Cells::new(x, &lattice), Cells::new(y, &lattice)];
     let cutoff = lattice.cutoff::<T>();
-    let side = |points, cells| Separable::<T>::new(points, &lattice, cells, cutoff);
-    let mut sweep = LatticeSweep {
-        kernel: Factored::new(side(x, &cells[0]), side(y, &cells[1])),
-        a: cells[0].sorted(mu.support().weights),
-        b: cells[1].sorted(nu.support().weights),
-        rank: lattice.rank(),
-    };
-    let start: Vec<f64> = sweep.a.iter().map(|a| a.ln()).collect();
+    let side = |points| Separable::<T>::new(points, &lattice, cutoff);
+    let kernel = Factored::new(side(x), side(y));
+    let targets = kernel.arrange([mu, nu].map(|m| Target::fixed(m.support().weights)));
+    let mut sweep = LatticeSweep { kernel, targets, rank: lattice.rank() };
+    let start: Vec<f64> = mu.support().weights.iter().map(|a| a.ln()).collect();
     sweep.kernel.start(&start)?;
     // Past the first times that messages are completed.
     for _ in 0..20 {

@@ -1,6 +1,6 @@
 //! What can be wrong with the input.
 
-use std::fmt;
+use crate::words::{Cloud, Shape};
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -28,7 +28,7 @@ pub enum Error {
         /// The limit.
         limit: std::time::Duration,
         /// What was done.
-        phase: crate::clock::Phase,
+        phase: crate::words::Phase,
     },
 
     /// A cloud without points.
@@ -598,46 +598,15 @@ fn size(bytes: f64) -> String {
     format!("{amount:.1} GiB")
 }
 
-impl Cloud {
-    /// The other one.
-    #[must_use]
-    pub fn other(self) -> Cloud {
-        match self {
-            Cloud::X => Cloud::Y,
-            Cloud::Y => Cloud::X,
+/// Says which clouds an error is about.
+pub(crate) fn in_clouds<R>(clouds: [usize; 2], result: Result<R>) -> Result<R> {
+    result.map_err(|error| match error {
+        // Has nothing to do with them.
+        Error::TimeLimit { .. } | Error::Cancelled => error,
+        Error::InCloud { cloud, source } => {
+            let number = clouds[usize::from(cloud == Cloud::Y)];
+            Error::InClouds { clouds: [number; 2], source }
         }
-    }
-}
-
-/// One of the two clouds of a problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cloud {
-    /// The first.
-    X,
-    /// The second.
-    Y,
-}
-
-impl fmt::Display for Cloud {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Cloud::X => "first",
-            Cloud::Y => "second",
-        })
-    }
-}
-
-/// Rows by columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// Number of rows.
-    pub rows: usize,
-    /// Number of columns.
-    pub columns: usize,
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} x {}", self.rows, self.columns)
-    }
+        source => Error::InClouds { clouds, source: Box::new(source) },
+    })
 }

@@ -2,11 +2,10 @@
 
 use std::sync::OnceLock;
 
-use crate::error::{Cloud, Error, Result, Shape};
-use crate::plan::DENSE_LIMIT;
-use crate::problem::{Problem, Scaling, clouds};
-use crate::sinkhorn::Term;
-use crate::solution::Solution;
+use crate::error::{Error, Result};
+use crate::problem::{Problem, Scaling};
+use crate::results::{DENSE_LIMIT, Solution};
+use crate::words::{Cloud, Shape, Term, clouds};
 
 /// The derivatives of a value by all that it depends on: what is asked for is computed, in linear time.
 ///

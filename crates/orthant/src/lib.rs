@@ -75,66 +75,50 @@
 //! - The same bits on any number of threads; the current rayon pool is used.
 //! - No allocation inside the iterations.
 
-mod accelerated;
-mod anderson;
-mod anneal;
-mod auto;
-mod barycenter;
+pub mod anchors;
 pub mod bench;
-mod cancel;
-mod certificate;
-mod clock;
-mod compare;
-mod descent;
-pub mod design;
+mod control;
+mod coordinates;
 mod error;
 pub mod features;
-mod frame;
-mod gauge;
 mod gradient;
 mod kernel;
-mod landmarks;
-mod linalg;
-mod mean_cost;
 mod measure;
-mod memory;
-mod mixture;
+mod numerics;
 mod options;
 mod plan;
-mod polish;
 mod problem;
-mod rot;
-mod simd;
+mod results;
+mod rows;
+mod sampling;
 mod sinkhorn;
-mod solution;
-mod stage;
+mod solver;
+mod tasks;
 pub mod theory;
-mod thinned;
-mod two_sample;
-mod unbalanced;
+mod words;
 
-pub use barycenter::{Barycenter, Barycenters, barycenter};
-pub use cancel::Cancel;
-pub use clock::Phase;
-pub use compare::{
-    Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
-};
-pub use descent::{Descent, Flow, FreeBarycenter, Rest, Step, flow};
-pub use error::{Cloud, Error, Result, Shape};
+pub use control::{Cancel, Next, Observer, Progress, Stop};
+pub use coordinates::{mean_cost, mean_squared_distance};
+pub use error::{Error, Result};
+pub use features::Landmarks;
 pub use gradient::{Gradient, LowRank};
-pub use kernel::CostMatrix;
-pub use mean_cost::mean_cost;
-pub use measure::{Measure, Points, Support, Values, mean_squared_distance};
-pub use options::{
-    Algorithm, Anchors, Cost, Features, Landmarks, Method, Options, OptionsBuilder, Precision,
-};
+pub use measure::{Measure, Points, Support, Values};
+pub use options::{Algorithm, Anchors, Cost, Features, Method, Options, OptionsBuilder, Precision};
 #[cfg(feature = "serde")]
 pub use plan::KeptPlan;
-pub use plan::{DENSE_LIMIT, MOST_LABELS, Plan, Plans, Vote};
-pub use rot::{Solver, divergence, plan, plans, rot};
-pub use sinkhorn::{Next, Observer, Progress, Stop, Term};
-pub use solution::{Certainty, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used};
-pub use two_sample::{TwoSample, TwoSampleTest, two_sample};
+pub use plan::{MOST_LABELS, Plan, Plans, Vote};
+pub use results::{
+    Certainty, DENSE_LIMIT, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used,
+};
+pub use rows::CostMatrix;
+pub use solver::{Solver, divergence, plan, plans, rot};
+pub use tasks::barycenter::{Barycenter, Barycenters, barycenter};
+pub use tasks::compare::{
+    Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
+};
+pub use tasks::descent::{Descent, Flow, FreeBarycenter, Rest, Step, flow};
+pub use tasks::two_sample::{TwoSample, TwoSampleTest, two_sample};
+pub use words::{Cloud, Phase, Shape, Term};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::anneal;
-use crate::cancel::Cancel;
-use crate::clock::Clock;
-use crate::design::Draw;
+use crate::anchors::Draw;
+use crate::control::{Cancel, Clock};
 use crate::error::{Error, Result};
-use crate::features::{FeatureMap, FeatureMatrix};
-use crate::kernel::CostMatrix;
+use crate::features::{FeatureMap, FeatureMatrix, Landmarks};
+use crate::rows::CostMatrix;
 
 /// How the kernel is applied.
 #[derive(Debug, Clone, Default)]
@@ -142,18 +140,6 @@ impl Anchors {
     }
 }
 
-/// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Landmarks {
-    /// By approximate ridge leverage scores: they reach small clusters too (Musco & Musco, *Recursive
-    /// Sampling for the Nystrom Method*, 2017).
-    #[default]
-    Leverage,
-    /// All points alike, without replacement.
-    Uniform,
-}
-
 /// The cost of an exact method.
 #[derive(Debug, Clone, Default)]
 pub enum Cost<'a> {
@@ -273,7 +259,7 @@ impl<'a> Options<'a> {
     }
 
     /// The same, without a copy of a cost matrix.
-    fn borrowed(&self) -> Options<'_> {
+    pub(crate) fn borrowed(&self) -> Options<'_> {
         let method = match &self.method {
             Method::Dense(Cost::Matrix(matrix)) => Method::Dense(Cost::Matrix(matrix.borrowed())),
             Method::Online(Cost::Matrix(matrix)) => Method::Online(Cost::Matrix(matrix.borrowed())),
@@ -282,18 +268,9 @@ impl<'a> Options<'a> {
         Options { method, cancel: self.cancel.clone(), ..*self }
     }
 
-    /// The same for a stage on the way to a smaller epsilon.
-    pub(crate) fn stage(&self, epsilon: f64) -> Options<'_> {
-        Options {
-            epsilon,
-            accuracy: self.accuracy.max(anneal::ACCURACY),
-            tolerance: self.tolerance.max(anneal::TOLERANCE),
-            certify: false,
-            polish: false,
-            // One is for the last stage.
-            max_iterations: self.max_iterations - 1,
-            ..self.borrowed()
-        }
+    /// A clock for a solve that begins now.
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::new(self.time_limit, &self.cancel)
     }
 
     /// The same with the token of a clock, for work that is done within its time.
@@ -578,6 +555,39 @@ impl<'a> OptionsBuilder<'a> {
         }
         Ok(self.options)
     }
+}
+
+/// Whether the kernel is a function of points, and not given as a matrix or as two maps.
+pub(crate) fn is_of_points(method: &Method<'_>) -> bool {
+    let given =
+        |features: &Features<'_>| matches!(features, Features::Explicit(..) | Features::Pair(..));
+    match method {
+        Method::Auto | Method::Nystrom(_) => true,
+        Method::Factored(features) => !given(features),
+        Method::Dense(cost) | Method::Online(cost) => match cost {
+            Cost::SquaredEuclidean => true,
+            Cost::Matrix(_) => false,
+            Cost::Features(features) => !given(features),
+        },
+    }
+}
+
+/// Whether the cost is the squared Euclidean one, whose approximations depend on all points.
+pub(crate) fn is_euclidean(method: &Method<'_>) -> bool {
+    match method {
+        Method::Auto | Method::Nystrom(_) => true,
+        Method::Factored(features) => matches!(features, Features::Gaussian(_)),
+        Method::Dense(cost) | Method::Online(cost) => {
+            matches!(cost, Cost::SquaredEuclidean | Cost::Features(Features::Gaussian(_)))
+        }
+    }
+}
+
+/// The same options for a kernel that several measures share: in coordinates that they share too.
+pub(crate) fn without_gauge<'o>(options: &Options<'o>) -> Options<'o> {
+    // What is stored is checked where it is known.
+    let max_memory = options.max_memory.filter(|_| matches!(options.method, Method::Auto));
+    Options { gauge: false, certify: false, polish: false, max_memory, ..options.clone() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{relative, shapes::Shape};
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::{
     Anchors, Certainty, Features, Measure, Method, Options, OptionsBuilder, Points, Solution, Used,
     divergence, mean_squared_distance, rot,

@@ -5,11 +5,11 @@ mod common;
 use std::sync::Arc;
 
 use common::{figure_1, relative};
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{
-    Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Options, Points,
-    Precision, Result, Solution, Solver, divergence, mean_squared_distance, rot,
+    Algorithm, Anchors, Cloud, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method,
+    Options, Points, Precision, Result, Solution, Solver, divergence, mean_squared_distance, rot,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -743,6 +743,27 @@ fn a_far_point_of_weight_zero_does_no_harm() {
                 }
                 Err(error) => speaks(&error),
             }
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Breakdowns.
+
+/// Clouds that a lattice cannot serve at this epsilon, because much has to go far: the error names the same point,
+/// wherever it is in its cloud.
+#[test]
+fn breakdowns_on_lattices_name_the_point() {
+    let y = Measure::uniform(Points::new(vec![0.0, 1001.0], 1).unwrap());
+    for algorithm in [Algorithm::Auto, Algorithm::Accelerated] {
+        let options = Options::builder(1.0).method(Method::lattice()).algorithm(algorithm);
+        let options = options.build().unwrap();
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let x = order.map(|i: usize| [0.0, 1.0, 1000.0][i]);
+            let x = Measure::uniform(Points::new(x.to_vec(), 1).unwrap());
+            let error = rot(&x, &y, &options).unwrap_err();
+            let Error::Breakdown { cloud: Cloud::X, row, .. } = error else { panic!("{error}") };
+            assert_eq!(order[row - 1], 0, "{algorithm:?} {order:?}: row {row}");
         }
     }
 }

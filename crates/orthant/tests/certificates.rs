@@ -3,7 +3,7 @@
 mod common;
 
 use common::shapes::Shape;
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::{
     Anchors, Certainty, Features, Measure, Method, Options, Points, Precision, Solution,
     divergence, mean_squared_distance, rot,

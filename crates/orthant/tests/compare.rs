@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{normal, normal_measure, wide_weights};
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::features::{FeatureMap, Gaussian};
 use orthant::{
     Anchors, Certainty, Comparer, Comparison, Cost, CostMatrix, Error, Features, Measure, Method,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use orthant::{
     Anchors, Cloud, CostMatrix, Descent, Error, Features, Measure, Method, Next, Options,
-    OptionsBuilder, Points, Progress, Rest, design::Draw, divergence, flow, plans,
+    OptionsBuilder, Points, Progress, Rest, anchors::Draw, divergence, flow, plans,
 };
 
 use common::{normal, normal_measure};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{normal, normal_measure, relative, shapes::Shape, wide_weights};
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::{
     Algorithm, Anchors, Certainty, Divergence, Error, Features, Kernels, Measure, Method, Next,
     Options, OptionsBuilder, Points, Precision, Progress, Solution, Solver, Used, divergence,

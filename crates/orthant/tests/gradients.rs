@@ -14,7 +14,7 @@ use orthant::features::{
 };
 use orthant::{
     Anchors, Cloud, Cost, CostMatrix, Error, Features, Gradient, Measure, Method, Options,
-    OptionsBuilder, Points, Precision, Solver, design::Draw, divergence, plan, plans, rot,
+    OptionsBuilder, Points, Precision, Solver, anchors::Draw, divergence, plan, plans, rot,
 };
 use rayon::ThreadPoolBuilder;
 

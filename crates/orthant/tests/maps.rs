@@ -8,7 +8,7 @@ use common::normal;
 use orthant::features::{FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::{
     Anchors, Cloud, Cost, CostMatrix, Error, Features, Landmarks, MOST_LABELS, Measure, Method,
-    Options, OptionsBuilder, Plan, Points, Precision, Solution, design::Draw, plan,
+    Options, OptionsBuilder, Plan, Points, Precision, Solution, anchors::Draw, plan,
 };
 use rayon::ThreadPoolBuilder;
 

@@ -8,7 +8,8 @@ use common::{normal, relative, shapes};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, stride};
 use orthant::{
     Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Options, Plan, Points,
-    Precision, Shape, Solution, Solver, Term, Used, design::Draw, mean_squared_distance, plan, rot,
+    Precision, Shape, Solution, Solver, Term, Used, anchors::Draw, mean_squared_distance, plan,
+    rot,
 };
 use rayon::ThreadPoolBuilder;
 
@@ -670,7 +671,13 @@ fn extreme_plans_have_rows_and_samples() {
     let y = Measure::uniform(Points::new(vec![0.0, 1e3 + 1.0], 1).unwrap());
     for method in [Method::online(), Method::lattice(), Method::gaussian()] {
         let options = Options::builder(1.0).method(method.clone()).accuracy(1e-2).build().unwrap();
-        let Ok(plan) = plan(&x, &y, &options) else { continue };
+        let found = plan(&x, &y, &options);
+        if matches!(method, Method::Factored(Features::Gaussian(Anchors::Lattice { .. }))) {
+            // Powers over half of this lattice leave the range of the numbers.
+            assert!(matches!(found, Err(Error::Breakdown { .. })), "{:?}", found.err());
+            continue;
+        }
+        let plan = found.unwrap_or_else(|error| panic!("{method:?}: {error}"));
         let pairs = plan.sample(1000, 0).unwrap();
         assert!(pairs.iter().all(|[i, j]| plan.entry(*i, *j).unwrap() > 0.0), "{method:?}");
         assert!(plan.row(0).unwrap().iter().all(|p| p.is_finite()));

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{relative, shapes::Shape};
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::{
     Anchors, Features, Kernels, Measure, Method, Next, Options, OptionsBuilder, Points, Precision,
     Progress, Solution, Solver, Stop, Term, Used, divergence, mean_squared_distance, rot,

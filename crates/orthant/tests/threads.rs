@@ -9,11 +9,14 @@ use orthant::{
 };
 use rayon::ThreadPoolBuilder;
 
-/// Rows and columns that make several chunks of several blocks of 128 rows, the last ones ragged.
+/// Rows and columns that make several chunks of blocks of 256 rows, the last ones ragged.
 const ROWS: usize = 1500;
 const COLUMNS: usize = 700;
+/// Chunks of lattices have at least 1,024 points: several of these too.
+const LATTICE_ROWS: usize = 4500;
+const LATTICE_COLUMNS: usize = 3300;
 
-fn clouds() -> (Measure<'static>, Measure<'static>) {
+fn clouds(rows: usize, columns: usize) -> (Measure<'static>, Measure<'static>) {
     let dim = 3;
     let cloud = |n, mean, seed| {
         let points = Points::new(normal(n, &vec![mean; dim], 1.0, seed), dim).unwrap();
@@ -21,7 +24,7 @@ fn clouds() -> (Measure<'static>, Measure<'static>) {
         let weights: Vec<f64> = (0..n).map(|i| ((i * 7919) % 101) as f64).collect();
         Measure::weighted(points, &weights).unwrap()
     };
-    (cloud(ROWS, 0.5, 1), cloud(COLUMNS, 0.0, 2))
+    (cloud(rows, 0.5, 1), cloud(columns, 0.0, 2))
 }
 
 /// Everything that a solution says, as bits.
@@ -64,7 +67,12 @@ fn assert_same(name: &str, work: impl Fn() -> Vec<u64> + Sync) {
 }
 
 fn check(name: &str, epsilon: f64, rank: usize, method: &Method<'static>, precision: Precision) {
-    let (mu, nu) = clouds();
+    let lattice = Method::lattice();
+    let (mu, nu) = if format!("{method:?}") == format!("{lattice:?}") {
+        clouds(LATTICE_ROWS, LATTICE_COLUMNS)
+    } else {
+        clouds(ROWS, COLUMNS)
+    };
     let options = Options::builder(epsilon)
         .method(method.clone())
         .precision(precision)

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{figure_1, normal, relative};
-use orthant::design::Draw;
+use orthant::anchors::Draw;
 use orthant::features::{FeatureMatrix, Gaussian};
 use orthant::{
     Algorithm, Anchors, Certainty, Cost, CostMatrix, Divergence, Error, Features, Measure, Method,

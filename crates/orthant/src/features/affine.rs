@@ -8,11 +8,11 @@
 //! `2 square x_i + M_k`: that is all that derivatives need.
 
 use super::{Derivative, FeatureMap};
+use crate::coordinates::Frame;
 use crate::error::Result;
-use crate::frame::Frame;
-use crate::kernel::LogRows;
 use crate::measure::Points;
-use crate::simd;
+use crate::numerics::simd;
+use crate::rows::LogRows;
 
 /// The affine form; see the module.
 #[derive(Debug, Clone)]

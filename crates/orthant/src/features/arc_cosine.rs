@@ -16,7 +16,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::{Derivative, FeatureMap, check_dimension};
 use crate::error::{Error, Result};
 use crate::measure::Points;
-use crate::simd;
+use crate::numerics::simd;
 
 /// Random features of the perturbed arc-cosine kernel of order 0, 1 or 2.
 #[derive(Debug, Clone)]

@@ -2,10 +2,11 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result, Shape};
-use crate::kernel::{LEAST, LogRows, MOST};
+use crate::error::{Error, Result};
 use crate::measure::Values;
-use crate::simd::{Float, ln_row};
+use crate::numerics::simd::{Float, ln_row};
+use crate::rows::{LEAST, LogRows, MOST};
+use crate::words::Shape;
 
 /// An `n x r` matrix of positive features, row-major, in single or double precision.
 ///

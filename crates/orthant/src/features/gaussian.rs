@@ -14,12 +14,11 @@
 use rayon::prelude::*;
 
 use super::{Affine, Derivative, FeatureMap, check_dimension};
-use crate::design::{self, Draw};
+use crate::anchors::{self, Draw};
+use crate::coordinates::Frame;
 use crate::error::{Error, Result};
-use crate::frame::Frame;
 use crate::measure::{Measure, Points};
-use crate::simd;
-use crate::theory;
+use crate::numerics::simd;
 
 /// Random features of the Gaussian kernel.
 ///
@@ -66,8 +65,8 @@ impl Gaussian {
         }
         let frame = if centred { Frame::around(mu, nu)? } else { Frame::at_origin(mu, nu)? };
         let epsilon = frame.epsilon(epsilon)?;
-        let q = vec![theory::paper_q(frame.radius(), epsilon, frame.dim()); frame.dim()];
-        let normals = design::normals(Draw::Iid, rank, frame.dim(), seed);
+        let q = vec![anchors::paper_q(frame.radius(), epsilon, frame.dim()); frame.dim()];
+        let normals = anchors::normals(Draw::Iid, rank, frame.dim(), seed);
         let anchors = anchors(&q, epsilon, &normals);
         let still = anchors.iter().zip(q.iter().cycle()).map(|(u, q)| still(*u, *q)).collect();
         Ok(Self::normal(frame, epsilon, q, &normals, &anchors, still))
@@ -322,6 +321,7 @@ impl Derivative for Gaussian {
 mod tests {
     use super::*;
     use crate::features::stride;
+    use crate::theory;
 
     /// Clouds that are wide on some axes, turned by a random rotation.
     struct Example {
@@ -336,7 +336,7 @@ mod tests {
         /// Of `n` points each, with these deviations on the axes; epsilon in units of the data.
         fn new(n: usize, deviations: &[f64], epsilon: f64) -> Self {
             let dim = deviations.len();
-            let mut axes = design::normals(Draw::Orthogonal, dim, dim, 17);
+            let mut axes = anchors::normals(Draw::Orthogonal, dim, dim, 17);
             for axis in axes.chunks_exact_mut(dim) {
                 let norm = axis.iter().map(|x| x * x).sum::<f64>().sqrt();
                 for x in axis {
@@ -345,7 +345,7 @@ mod tests {
             }
             let cloud = |seed| {
                 let mut turned = vec![0.0; n * dim];
-                let z = design::normals(Draw::Iid, n, dim, seed);
+                let z = anchors::normals(Draw::Iid, n, dim, seed);
                 for (x, z) in turned.chunks_exact_mut(dim).zip(z.chunks_exact(dim)) {
                     for ((z, s), axis) in z.iter().zip(deviations).zip(axes.chunks_exact(dim)) {
                         x.iter_mut().zip(axis).for_each(|(x, axis)| *x += z * s * axis);
@@ -364,7 +364,7 @@ mod tests {
         }
 
         fn map(&self, q: &[f64], draw: Draw, rank: usize, seed: u64) -> Gaussian {
-            let normals = design::normals(draw, rank, self.dim(), seed);
+            let normals = anchors::normals(draw, rank, self.dim(), seed);
             Gaussian::anisotropic(self.frame.clone(), self.epsilon, &self.axes, q, &normals)
         }
 
@@ -448,7 +448,7 @@ mod tests {
         let q = [4.0, 0.5, 0.51, 1.3];
         let (rank, seed) = (33, 8);
         for draw in [Draw::Iid, Draw::Orthogonal, Draw::Sobol] {
-            let z = design::normals(draw, rank, 4, seed);
+            let z = anchors::normals(draw, rank, 4, seed);
             let map = e.map(&q, draw, rank, seed);
             for (i, row) in logs(&map, e.mu.points()).iter().enumerate() {
                 let x = e.on_axes(e.mu.points(), i);
@@ -553,7 +553,7 @@ mod tests {
         let points = e.mu.points();
         let (rank, dim) = (9, 3);
         // The paper's, by its own formula.
-        let u = design::normals(Draw::Iid, rank, dim, 4);
+        let u = anchors::normals(Draw::Iid, rank, dim, 4);
         let own = |u: &[f64], epsilon: f64| {
             Gaussian::with_anchors(&Points::new(u.to_vec(), dim).unwrap(), 1.2, epsilon).unwrap()
         };

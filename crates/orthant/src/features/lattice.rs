@@ -1,8 +1,8 @@
 //! Features of the Gaussian kernel on the nodes of a lattice, one by one: to be stored.
 
 use super::Affine;
-use crate::design::Lattice;
-use crate::frame::Frame;
+use crate::anchors::Lattice;
+use crate::coordinates::Frame;
 
 /// The features of a lattice as a map, for points in its coordinates.
 pub(crate) fn lattice_map(lattice: &Lattice) -> Affine {

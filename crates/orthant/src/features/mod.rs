@@ -7,6 +7,7 @@ mod affine;
 mod arc_cosine;
 mod explicit;
 mod gaussian;
+pub(crate) mod landmarks;
 mod lattice;
 mod linear;
 mod nystrom;
@@ -15,13 +16,14 @@ pub(crate) use affine::{Affine, SquaredEuclidean};
 pub use arc_cosine::ArcCosine;
 pub use explicit::FeatureMatrix;
 pub use gaussian::Gaussian;
+pub use landmarks::Landmarks;
 pub(crate) use lattice::lattice_map;
 pub use linear::Linear;
 pub(crate) use nystrom::{Basis, Spectrum};
 
 use crate::error::{Error, Result};
-use crate::kernel::LogRows;
 use crate::measure::Points;
+use crate::rows::LogRows;
 
 /// A map from points to `rank` positive features.
 ///
@@ -107,7 +109,7 @@ pub trait Derivative: Send + Sync {
 /// assert_eq!(orthant::features::stride(601), 608);
 /// ```
 pub fn stride(rank: usize) -> usize {
-    crate::simd::padded(rank)
+    crate::numerics::simd::padded(rank)
 }
 
 pub(crate) fn check_dimension(dim: usize, points: &Points<'_>) -> Result<()> {

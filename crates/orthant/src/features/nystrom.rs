@@ -15,12 +15,12 @@ use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use super::SquaredEuclidean;
-use crate::cancel::Cancel;
-use crate::frame::Frame;
-use crate::kernel::LogRows;
-use crate::linalg;
+use crate::control::Cancel;
+use crate::coordinates::Frame;
 use crate::measure::Points;
-use crate::simd::{self, Aligned};
+use crate::numerics::linalg;
+use crate::numerics::simd::{self, Aligned};
+use crate::rows::LogRows;
 
 /// The features `K(., S) R`.
 #[derive(Debug)]

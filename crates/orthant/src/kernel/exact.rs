@@ -4,10 +4,12 @@
 //! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
-use super::{Builds, Columns, ExactSide, Kernel, Marginal, SelfKernel, Side, Target, log_sum};
-use crate::error::{Cloud, Error, Result};
-use crate::polish::Pass;
-use crate::unbalanced::Goal;
+use super::{
+    Arranged, Builds, Columns, ExactSide, Kernel, Marginal, Ordered, Pass, SelfKernel, Side, Target,
+};
+use crate::error::{Error, Result};
+use crate::numerics::log_sum;
+use crate::words::Cloud;
 
 /// The kernel between two clouds.
 pub(crate) struct Exact<S> {
@@ -69,7 +71,7 @@ impl<S: Side> Kernel for Exact<S> {
         Ok(())
     }
 
-    fn update_y(&mut self, b: Target<'_>) -> Result<f64> {
+    fn update_y(&mut self, b: Ordered<'_>) -> Result<f64> {
         if let Some(j) = self.message.iter().position(|s| !s.is_finite()) {
             return Err(Error::Breakdown {
                 iteration: 0,
@@ -79,10 +81,10 @@ impl<S: Side> Kernel for Exact<S> {
                 remedy: "the kernel must be positive",
             });
         }
-        Ok(advance(&mut self.g, &self.message, b, |_, new| new))
+        Ok(advance(&mut self.g, &self.message, b.get(), |_, new| new))
     }
 
-    fn update_x(&mut self, a: Target<'_>) -> Result<f64> {
+    fn update_x(&mut self, a: Ordered<'_>) -> Result<f64> {
         prepare(&mut self.x, &self.g)?;
         let error = self.x.update(&self.g, a, &mut self.message)?;
         // Every column matters here: it is a point.
@@ -149,14 +151,14 @@ impl<S: Side> Columns for Exact<S> {
 impl<S: Side> Pass for Exact<S> {
     fn begin(&mut self, f: &[f64], b: Target<'_>, z: &mut [f64]) -> Result<()> {
         self.start(f)?;
-        self.update_y(b)?;
+        self.update_y(Arranged::same(b).ordered())?;
         z.copy_from_slice(&self.g);
         Ok(())
     }
 
     fn pass(&mut self, z: &[f64], a: Target<'_>) -> Result<&[f64]> {
         self.g.copy_from_slice(z);
-        self.update_x(a)?;
+        self.update_x(self.x.arrange(a).ordered())?;
         Ok(&self.message)
     }
 
@@ -164,13 +166,13 @@ impl<S: Side> Pass for Exact<S> {
         1.0
     }
 
-    fn value(&self, goal: Goal<'_>, f: &mut [f64]) -> f64 {
+    fn potentials<'k>(&'k self, f: &'k mut [f64]) -> (&'k [f64], &'k [f64], f64) {
         self.x.potential(f);
-        goal.value(f, &self.g, 1.0, 0.0)
+        (f, &self.g, 0.0)
     }
 
     fn finish(&mut self, b: Target<'_>) -> Result<()> {
-        self.update_y(b)?;
+        self.update_y(Arranged::same(b).ordered())?;
         Ok(())
     }
 }
@@ -220,10 +222,10 @@ impl<S: Side> Pass for ExactSelf<S> {
         0.5
     }
 
-    fn value(&self, goal: Goal<'_>, _: &mut [f64]) -> f64 {
+    fn potentials<'k>(&'k self, _: &'k mut [f64]) -> (&'k [f64], &'k [f64], f64) {
         // The best along a common shift of both potentials: that of the plan of mass 1.
         let log_mass = log_sum(self.f.iter().zip(&self.sums).map(|(f, s)| f + s));
-        goal.value(&self.f, &self.f, 1.0, -log_mass)
+        (&self.f, &self.f, -log_mass)
     }
 
     fn finish(&mut self, a: Target<'_>) -> Result<()> {
@@ -248,9 +250,9 @@ impl<S: Side> SelfKernel for ExactSelf<S> {
         Ok(())
     }
 
-    fn update(&mut self, a: Target<'_>) -> Result<f64> {
+    fn update(&mut self, a: Ordered<'_>) -> Result<f64> {
         self.apply()?;
-        Ok(advance(&mut self.f, &self.sums, a, |old, new| 0.5 * (old + new)))
+        Ok(advance(&mut self.f, &self.sums, a.get(), |old, new| 0.5 * (old + new)))
     }
 
     fn potential(&self, f: &mut [f64]) {

@@ -1,12 +1,13 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
 use super::{
-    Builds, Columns, Coordinates, Kernel, Marginal, Mixed, SelfKernel, Separable, Side, Stored,
-    Target, log_sum,
+    Arranged, Builds, Columns, Conditional, Coordinates, Kernel, Marginal, Mixed, Ordered,
+    SelfKernel, Separable, Side, Stored, Target,
 };
-use crate::error::{Cloud, Error, Result};
-use crate::mixture::Conditional;
-use crate::simd::Float;
+use crate::error::{Error, Result};
+use crate::numerics::log_sum;
+use crate::numerics::simd::Float;
+use crate::words::Cloud;
 
 /// Two sides that exchange messages of `r` numbers.
 pub(crate) struct Factored<S> {
@@ -63,7 +64,8 @@ impl<T: Float> FactoredSelf<Separable<'_, T>> {
     pub(crate) fn resume(&mut self, heard: &Heard, a: Target<'_>) -> Result<()> {
         let [z] = &heard.messages[..] else { unreachable!("of one cloud") };
         self.side.resume(z, heard.passes)?;
-        self.side.update(z, a, &mut self.message)?;
+        let a = self.side.arrange(a);
+        self.side.update(z, a.ordered(), &mut self.message)?;
         Ok(())
     }
 
@@ -112,24 +114,28 @@ impl<S: Side> Kernel for Factored<S> {
         self.y.rows()
     }
 
+    fn arrange<'t>(&self, [a, b]: [Target<'t>; 2]) -> [Arranged<'t>; 2] {
+        [self.x.arrange(a), self.y.arrange(b)]
+    }
+
     fn start(&mut self, f: &[f64]) -> Result<()> {
         self.x.set_potential(f);
         self.x.first_message(f, &mut self.y_message);
         Ok(())
     }
 
-    fn update_y(&mut self, b: Target<'_>) -> Result<f64> {
+    fn update_y(&mut self, b: Ordered<'_>) -> Result<f64> {
         prepare(&mut self.y, &mut self.x, &mut self.y_message)
             .and_then(|()| self.y.update(&self.y_message, b, &mut self.z_message))
             .map_err(of_second)
     }
 
-    fn update_x(&mut self, a: Target<'_>) -> Result<f64> {
+    fn update_x(&mut self, a: Ordered<'_>) -> Result<f64> {
         prepare(&mut self.x, &mut self.y, &mut self.z_message)?;
         self.x.update(&self.z_message, a, &mut self.y_message)
     }
 
-    fn refresh(&mut self, a: Target<'_>, b: Target<'_>) -> Result<f64> {
+    fn refresh(&mut self, a: Ordered<'_>, b: Ordered<'_>) -> Result<f64> {
         let mut z = self.z_message.clone();
         let windows = self.y.whole_message(&mut z);
         let lost = |message: &[f64]| message.contains(&f64::NEG_INFINITY);
@@ -273,6 +279,10 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
         self.side.rows()
     }
 
+    fn arrange<'t>(&self, target: Target<'t>) -> Arranged<'t> {
+        self.side.arrange(target)
+    }
+
     fn start(&mut self, f: &[f64]) -> Result<()> {
         self.side.message(f, &mut self.message);
         // A plan of mass 1: the mean with the next scaling is then of a sane size.
@@ -285,7 +295,7 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
         Ok(())
     }
 
-    fn update(&mut self, a: Target<'_>) -> Result<f64> {
+    fn update(&mut self, a: Ordered<'_>) -> Result<f64> {
         self.prepare()?;
         let error = self.side.average(&self.message, a, &mut self.next)?;
         std::mem::swap(&mut self.message, &mut self.next);

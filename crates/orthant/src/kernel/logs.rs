@@ -6,12 +6,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::target::{Step, Tally};
-use super::{LEAST, Local, LogRows, Partition, Reduce};
-use crate::mixture::{Open, ROUNDS, Waiting};
-use crate::simd::{self, ColumnSums, Float};
-
-/// Column sums below this may miss terms that were flushed to zero.
-const LOST: f64 = 1e-280;
+use super::{LOST, Open, ROUNDS, Waiting};
+use crate::numerics::simd::{self, ColumnSums, Float};
+use crate::numerics::{Local, Partition, Reduce};
+use crate::rows::{LEAST, LogRows};
 
 /// The passes over one source, with their scratch space: nothing is allocated after `new`.
 #[derive(Debug)]

@@ -14,107 +14,49 @@
 //!
 //! Where a marginal is relaxed ([`Target::relaxed`]), `a_i` becomes `exp(w_i + (1 - tau) s_i)` with `s_i` the
 //! logarithm of the sum, divided by its sum over the points: plans have mass 1 here, whatever mass
-//! they should have ([`crate::unbalanced`] knows).
+//! they should have ([`crate::sinkhorn::unbalanced`] knows).
 
-mod cells;
+mod draw;
 mod exact;
 mod factored;
 mod logs;
 mod nystrom;
-mod partition;
+mod pass;
 mod recomputed;
-mod rows;
 mod separable;
 mod stored;
 mod target;
 
-pub(crate) use cells::Cells;
+pub(crate) use draw::{Conditional, Open, ROUNDS, Waiting};
 pub(crate) use exact::{Exact, ExactSelf};
 pub(crate) use factored::{Factored, FactoredSelf, Heard, Moments, StoredPlan};
 pub(crate) use logs::{LogPass, Nearly};
 pub(crate) use nystrom::{Factors, PlanSide};
-pub(crate) use partition::{Local, Partition, Reduce};
+pub(crate) use pass::Pass;
 pub(crate) use recomputed::Recomputed;
-pub use rows::CostMatrix;
-pub(crate) use rows::{CostRows, FeatureCost};
 pub(crate) use separable::Separable;
 pub(crate) use stored::{Rest, Stored};
-pub(crate) use target::{Relaxed, Target};
+pub(crate) use target::{Arranged, Ordered, Relaxed, Target};
 
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::numerics::log_sum;
 
-/// A source of rows of logarithms, evaluated on demand.
-pub(crate) trait LogRows: Send + Sync {
-    /// Number of rows.
-    fn rows(&self) -> usize;
-
-    /// Number of entries of a row.
-    fn rank(&self) -> usize;
-
-    /// Length of the scratch space that [`LogRows::fill`] needs.
-    fn scratch(&self) -> usize {
-        0
-    }
-
-    /// Rows that should be asked for together, at least.
-    fn group(&self) -> usize {
-        1
-    }
-
-    /// Writes the rows `first, first + 1, ...` to the rows of `out`, which are `stride` apart.
-    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]);
-
-    /// Whether the numbers themselves are there, between [`LEAST`] and [`MOST`]: whoever wants them, times something
-    /// moderate, need not take logarithms first.
-    fn is_plain(&self) -> bool {
-        false
-    }
-
-    /// [`LogRows::fill`] with the numbers themselves, if they are there.
-    fn fill_plain(&self, _first: usize, _stride: usize, _out: &mut [f64]) {}
-}
-
-/// See [`LogRows::is_plain`]: products of three such numbers stay far from the ends of the range.
-pub(crate) const LEAST: f64 = 1e-100;
-pub(crate) const MOST: f64 = 1e100;
-
-impl<R: LogRows + ?Sized> LogRows for &R {
-    fn rows(&self) -> usize {
-        (**self).rows()
-    }
-
-    fn rank(&self) -> usize {
-        (**self).rank()
-    }
-
-    fn scratch(&self) -> usize {
-        (**self).scratch()
-    }
-
-    fn group(&self) -> usize {
-        (**self).group()
-    }
-
-    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
-        (**self).fill(first, stride, out, scratch);
-    }
-
-    fn is_plain(&self) -> bool {
-        (**self).is_plain()
-    }
-
-    fn fill_plain(&self, first: usize, stride: usize, out: &mut [f64]) {
-        (**self).fill_plain(first, stride, out);
-    }
-}
+/// Sums of mass below this may have lost terms to the range of the numbers.
+const LOST: f64 = 1e-280;
 
 /// One cloud's half of a kernel. See the [module](self).
 pub(crate) trait Side: Send {
     fn rows(&self) -> usize;
 
     fn rank(&self) -> usize;
+
+    /// A target in the order in which this side keeps its points, as updates take it. Everything else is in the order
+    /// of the points.
+    fn arrange<'t>(&self, target: Target<'t>) -> Arranged<'t> {
+        Arranged::same(target)
+    }
 
     /// Whether the stored rows are too far from what the message `z` needs.
     fn needs_rebuild(&mut self, z: &[f64]) -> bool;
@@ -130,10 +72,10 @@ pub(crate) trait Side: Send {
     /// `sum_i |u_i sum_k exp(L_ik + z_k) - a_i|` of the `u` before.
     ///
     /// An entry of `y` that cannot be told from zero is minus infinity: see [`Side::complete`].
-    fn update(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64>;
+    fn update(&mut self, z: &[f64], a: Ordered<'_>, y: &mut [f64]) -> Result<f64>;
 
     /// The same with the geometric mean of the old and the new `u`, for symmetric problems.
-    fn average(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64>;
+    fn average(&mut self, z: &[f64], a: Ordered<'_>, y: &mut [f64]) -> Result<f64>;
 
     /// `out_i = log sum_k exp(L_ik + z_k)`.
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()>;
@@ -240,12 +182,6 @@ impl Marginal {
     }
 }
 
-/// `log sum exp` of some logarithms.
-pub(crate) fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
-    let top = logs.clone().fold(f64::NEG_INFINITY, f64::max);
-    if top.is_finite() { top + logs.map(|l| (l - top).exp()).sum::<f64>().ln() } else { top }
-}
-
 /// A positive kernel matrix `K` between two clouds, with scalings `u` and `v`.
 ///
 /// The potentials are logarithms here: `f = log u = alpha / eps`, `g = log v = beta / eps`.
@@ -254,19 +190,24 @@ pub(crate) trait Kernel: Send {
 
     fn columns(&self) -> usize;
 
+    /// What both marginals should be, as updates take it: see [`Side::arrange`].
+    fn arrange<'t>(&self, targets: [Target<'t>; 2]) -> [Arranged<'t>; 2] {
+        targets.map(Arranged::same)
+    }
+
     /// Sets `u` (by its logarithm).
     fn start(&mut self, f: &[f64]) -> Result<()>;
 
     /// `v <- b / K^T u`; returns the error `||v * K^T u - b||_1` of the `v` before.
-    fn update_y(&mut self, b: Target<'_>) -> Result<f64>;
+    fn update_y(&mut self, b: Ordered<'_>) -> Result<f64>;
 
     /// `u <- a / K v`; returns the error `||u * K v - a||_1` of the `u` before.
-    fn update_x(&mut self, a: Target<'_>) -> Result<f64>;
+    fn update_x(&mut self, a: Ordered<'_>) -> Result<f64>;
 
     /// One iteration without anything that was left out as too faint; returns the error of the `v` before.
     /// Where marginals are relaxed, points can be so faint that no message reaches them: these get
     /// their potentials here.
-    fn refresh(&mut self, _a: Target<'_>, _b: Target<'_>) -> Result<f64> {
+    fn refresh(&mut self, _a: Ordered<'_>, _b: Ordered<'_>) -> Result<f64> {
         Ok(0.0)
     }
 
@@ -322,11 +263,16 @@ pub(crate) trait Columns: Kernel {
 pub(crate) trait SelfKernel: Send {
     fn rows(&self) -> usize;
 
+    /// See [`Kernel::arrange`].
+    fn arrange<'t>(&self, target: Target<'t>) -> Arranged<'t> {
+        Arranged::same(target)
+    }
+
     /// Sets `u` (by its logarithm).
     fn start(&mut self, f: &[f64]) -> Result<()>;
 
     /// `u <- sqrt(u * (a / K u))`; returns the error `||u * K u - a||_1` of the `u` before.
-    fn update(&mut self, a: Target<'_>) -> Result<f64>;
+    fn update(&mut self, a: Ordered<'_>) -> Result<f64>;
 
     /// Writes `log u`.
     fn potential(&self, f: &mut [f64]);

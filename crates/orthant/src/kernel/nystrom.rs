@@ -18,11 +18,13 @@ use rayon::prelude::*;
 
 use super::stored::contract;
 use super::target::{Step, Tally};
-use super::{Builds, Kernel, Local, Marginal, Partition, Reduce, Relaxed, SelfKernel, Target};
-use crate::error::{Cloud, Error, Result};
+use super::{Builds, Kernel, Marginal, Ordered, Relaxed, SelfKernel, Target};
+use crate::error::{Error, Result};
 use crate::features::Basis;
 use crate::measure::Points;
-use crate::simd::{self, Aligned};
+use crate::numerics::simd::{self, Aligned};
+use crate::numerics::{Local, Partition, Reduce};
+use crate::words::Cloud;
 
 /// The features of both clouds.
 #[derive(Debug)]
@@ -324,8 +326,8 @@ impl<'a> Half<'a> {
     }
 
     /// `u <- a / s`; returns the L1 error of the plan before.
-    fn update(&mut self, z: &Message, a: Target<'_>) -> Result<f64> {
-        let Target { weights: a, relaxed } = a;
+    fn update(&mut self, z: &Message, a: Ordered<'_>) -> Result<f64> {
+        let Target { weights: a, relaxed } = a.get();
         if let Some(relaxed) = relaxed {
             self.take_logs();
             return self.relaxed_step(z, relaxed, false);
@@ -418,11 +420,11 @@ impl Kernel for Nystrom<'_> {
         Ok(())
     }
 
-    fn update_y(&mut self, b: Target<'_>) -> Result<f64> {
+    fn update_y(&mut self, b: Ordered<'_>) -> Result<f64> {
         self.y.update(&self.x.message, b)
     }
 
-    fn update_x(&mut self, a: Target<'_>) -> Result<f64> {
+    fn update_x(&mut self, a: Ordered<'_>) -> Result<f64> {
         self.x.update(&self.y.message, a)
     }
 
@@ -489,10 +491,10 @@ impl SelfKernel for NystromSelf<'_> {
         Ok(())
     }
 
-    fn update(&mut self, a: Target<'_>) -> Result<f64> {
+    fn update(&mut self, a: Ordered<'_>) -> Result<f64> {
         std::mem::swap(&mut self.half.message, &mut self.received);
         let z = &self.received;
-        let Target { weights: a, relaxed } = a;
+        let Target { weights: a, relaxed } = a.get();
         if let Some(relaxed) = relaxed {
             return self.half.relaxed_step(z, relaxed, true);
         }

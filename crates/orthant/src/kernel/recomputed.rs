@@ -1,8 +1,11 @@
 //! A side whose rows are never stored: exact, and linear in memory.
 
 use super::target::Step;
-use super::{Builds, ExactSide, LogPass, LogRows, Partition, Relaxed, Side, Target};
-use crate::error::{Cloud, Error, Result};
+use super::{Builds, ExactSide, LogPass, Ordered, Relaxed, Side, Target};
+use crate::error::{Error, Result};
+use crate::numerics::Partition;
+use crate::rows::LogRows;
+use crate::words::Cloud;
 
 /// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
 ///
@@ -124,7 +127,8 @@ impl Side for Recomputed<'_> {
         Ok(())
     }
 
-    fn update(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+    fn update(&mut self, z: &[f64], a: Ordered<'_>, y: &mut [f64]) -> Result<f64> {
+        let a = a.get();
         let Target { weights: a, relaxed } = a;
         match relaxed {
             None => self.half_step(z, a, y, |i, _, s| a[i].ln() - s),
@@ -132,7 +136,8 @@ impl Side for Recomputed<'_> {
         }
     }
 
-    fn average(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+    fn average(&mut self, z: &[f64], a: Ordered<'_>, y: &mut [f64]) -> Result<f64> {
+        let a = a.get();
         let Target { weights: a, relaxed } = a;
         match relaxed {
             None => self.half_step(z, a, y, |i, f, s| 0.5 * (f + a[i].ln() - s)),

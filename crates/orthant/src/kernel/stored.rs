@@ -23,16 +23,17 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::partition::BLOCK;
 use super::recomputed::fill_lost;
 use super::target::{Step, Tally};
 use super::{
-    Builds, Coordinates, ExactSide, Local, LogPass, LogRows, Mixed, Partition, Reduce, Relaxed,
-    Side, Target, log_sum,
+    Builds, Conditional, Coordinates, ExactSide, LogPass, Mixed, Open, Ordered, ROUNDS, Relaxed,
+    Side, Waiting,
 };
-use crate::error::{Cloud, Error, Result};
-use crate::mixture::{Conditional, Open, ROUNDS, Waiting};
-use crate::simd::{self, Aligned, Float};
+use crate::error::{Error, Result};
+use crate::numerics::simd::{self, Aligned, Float};
+use crate::numerics::{BLOCK, Local, Partition, Reduce, log_sum};
+use crate::rows::LogRows;
+use crate::words::Cloud;
 
 /// Stored features of one cloud. See the [module](self).
 pub(crate) struct Stored<'a, T> {
@@ -456,14 +457,16 @@ impl<T: Float> Side for Stored<'_, T> {
         Ok(())
     }
 
-    fn update(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+    fn update(&mut self, z: &[f64], a: Ordered<'_>, y: &mut [f64]) -> Result<f64> {
+        let a = a.get();
         match a.relaxed {
             None => self.half_step(z, a.weights, y, |_, a, s| a / s, |_, a, s| a / s),
             Some(relaxed) => self.relaxed_step(z, relaxed, y, false),
         }
     }
 
-    fn average(&mut self, z: &[f64], a: Target<'_>, y: &mut [f64]) -> Result<f64> {
+    fn average(&mut self, z: &[f64], a: Ordered<'_>, y: &mut [f64]) -> Result<f64> {
+        let a = a.get();
         if let Some(relaxed) = a.relaxed {
             return self.relaxed_step(z, relaxed, y, true);
         }

@@ -1,6 +1,9 @@
 //! What a half-iteration aims at: a marginal that is given, or one that may differ from it.
 
-use super::{Local, Reduce, log_sum};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::numerics::{Local, Reduce, log_sum};
 
 /// The marginal that one side of a plan should have.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +14,7 @@ pub(crate) struct Target<'a> {
     pub(crate) relaxed: Option<Relaxed<'a>>,
 }
 
-/// A marginal that costs `rho` times its divergence from the weights: see [`crate::unbalanced`].
+/// A marginal that costs `rho` times its divergence from the weights: see [`crate::sinkhorn::unbalanced`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Relaxed<'a> {
     /// `1 - tau = eps / (rho + eps)`, between 0 and 1.
@@ -24,6 +27,85 @@ impl<'a> Target<'a> {
     /// A marginal that is given.
     pub(crate) fn fixed(weights: &'a [f64]) -> Self {
         Target { weights, relaxed: None }
+    }
+}
+
+/// A target in the order in which a side keeps its points. See [`Arranged`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ordered<'a>(Target<'a>);
+
+impl<'a> Ordered<'a> {
+    pub(super) fn get(self) -> Target<'a> {
+        self.0
+    }
+}
+
+/// A target, kept in the order of a side: what [`Side::arrange`](super::Side::arrange) returns.
+///
+/// Sides may keep their points in an order of their own, and a target is asked for in every pass, so it is put in order
+/// once.
+#[derive(Debug, Clone)]
+pub(crate) struct Arranged<'a> {
+    /// The number of the point at each place; nothing if that is its place.
+    order: Option<Arc<[u32]>>,
+    weights: Cow<'a, [f64]>,
+    relaxed: Option<(f64, Cow<'a, [f64]>)>,
+}
+
+impl<'a> Arranged<'a> {
+    /// In the order of the points.
+    pub(crate) fn same(target: Target<'a>) -> Self {
+        Arranged {
+            order: None,
+            weights: target.weights.into(),
+            relaxed: target.relaxed.map(|r| (r.slack, r.logs.into())),
+        }
+    }
+
+    /// In this order.
+    pub(super) fn sorted(target: Target<'_>, order: &Arc<[u32]>) -> Self {
+        let mut arranged =
+            Arranged { order: Some(order.clone()), weights: Cow::default(), relaxed: None };
+        arranged.set(target);
+        arranged
+    }
+
+    pub(crate) fn ordered(&self) -> Ordered<'_> {
+        let relaxed = self.relaxed.as_ref().map(|(slack, logs)| Relaxed { slack: *slack, logs });
+        Ordered(Target { weights: &self.weights, relaxed })
+    }
+
+    pub(crate) fn into_owned(self) -> Arranged<'static> {
+        Arranged {
+            order: self.order,
+            weights: self.weights.into_owned().into(),
+            relaxed: self.relaxed.map(|(slack, logs)| (slack, logs.into_owned().into())),
+        }
+    }
+
+    /// Another target for the same points, in the place of this one.
+    pub(crate) fn set(&mut self, target: Target<'_>) {
+        let order = self.order.as_deref();
+        fill(self.weights.to_mut(), target.weights, order);
+        match target.relaxed {
+            None => self.relaxed = None,
+            Some(relaxed) => {
+                let (slack, logs) = self.relaxed.get_or_insert_default();
+                *slack = relaxed.slack;
+                fill(logs.to_mut(), relaxed.logs, order);
+            }
+        }
+    }
+}
+
+/// Values of the points, in an order. There may be none.
+fn fill(out: &mut Vec<f64>, values: &[f64], order: Option<&[u32]>) {
+    out.clear();
+    match order {
+        Some(order) if !values.is_empty() => {
+            out.extend(order.iter().map(|&i| values[i as usize]));
+        }
+        _ => out.extend_from_slice(values),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::measure::Measure;
 use crate::options::Options;
 use crate::problem::{Drawing, Problem, Scaling};
-use crate::solution::Solution;
+use crate::results::Solution;
 
 /// All that a plan has beside its measures and its options, for files and other processes: the solution, the scalings, and
 /// the kernel that was chosen. Of the feature `serde`.

@@ -1,10 +1,10 @@
 //! Maps along a plan: means, votes, partners and potentials, at the points of a cloud and anywhere else.
 
 use super::Plan;
-use crate::error::{Cloud, Error, Result, Shape};
+use crate::error::{Error, Result};
 use crate::measure::Points;
 use crate::problem::At;
-use crate::stage::Part;
+use crate::words::{Cloud, Part, Shape};
 
 /// The label that most of the mass of a point goes to.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,12 +1,11 @@
 //! How close to the value of the exact kernel a term has to come, and what brings it closer.
 
-use super::{Pick, Problem, Terms, clouds, lattice_rank};
-use crate::auto;
+use super::stage::Stage;
+use super::{Pick, Problem, Terms, auto, lattice_rank};
+use crate::numerics::simd::Float;
 use crate::options::{Anchors, Features, Method, Precision};
-use crate::simd::Float;
-use crate::sinkhorn::Term;
-use crate::solution::{Solution, divergence_scale, scale};
-use crate::stage::Stage;
+use crate::results::{Solution, divergence_scale, scale};
+use crate::words::{Term, clouds};
 
 /// What the accuracy of the options is relative to.
 #[derive(Debug, Clone, Copy, PartialEq)]

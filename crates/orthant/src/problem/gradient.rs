@@ -14,17 +14,19 @@
 
 use rayon::prelude::*;
 
-use super::{Ground, Part, Problem, Scaling, clouds, log_pass};
-use crate::cancel::Cancel;
-use crate::design::Lattice;
+use super::stage::Placement;
+use super::{Ground, Problem, Scaling, log_pass};
+use crate::anchors::Lattice;
+use crate::control::Cancel;
+use crate::coordinates::Frame;
 use crate::error::{Error, Result};
 use crate::features::{Affine, Derivative, FeatureMap, Mapped, SquaredEuclidean};
-use crate::frame::Frame;
-use crate::kernel::{Cells, Local, LogPass, LogRows, Partition, Reduce, Separable, Side};
+use crate::kernel::{LogPass, Separable, Side};
 use crate::measure::Points;
-use crate::simd::{self, Float};
-use crate::sinkhorn::{Term, dot};
-use crate::stage::Placement;
+use crate::numerics::simd::{self, Float};
+use crate::numerics::{Local, Partition, Reduce, dot};
+use crate::rows::LogRows;
+use crate::words::{Part, Term, clouds};
 
 /// What stands between one cloud of a term and the other, as derivatives see it.
 enum Half<'a> {
@@ -148,10 +150,8 @@ impl Problem<'_> {
         let half = self.half(term, scaling, slot)?;
         if let (Half::Lattice(lattice), Some(stage)) = (&half, self.stage(term)) {
             let points = stage.points(clouds(term)[slot], Part::Support);
-            let cells = Cells::new(points, lattice);
             let mut message = vec![0.0; lattice.nodes()];
-            let mut side = Separable::<f64>::new(points, lattice, &cells, f64::CUTOFF);
-            side.message(&cells.sorted(f), &mut message);
+            Separable::<f64>::new(points, lattice, f64::CUTOFF).message(f, &mut message);
             return Ok(message);
         }
         // What the solve ended with needs no pass.
@@ -182,17 +182,9 @@ impl Problem<'_> {
         let pair = clouds(term);
         let stage = self.stage(term).expect("lattices are for squared Euclidean costs");
         let points = stage.points(pair[slot], Part::Support);
-        let cells = Cells::new(points, lattice);
-        let mut side = Separable::<f64>::new(points, lattice, &cells, f64::CUTOFF);
-        let sorted = side
+        Separable::<f64>::new(points, lattice, f64::CUTOFF)
             .views(message, squares)
-            .map_err(|e| self.in_user_rows(e, Part::Support, [pair[slot], pair[1 - slot]]))?;
-        let width = points.dim() + 2;
-        let mut out = vec![0.0; sorted.len()];
-        for (&i, row) in cells.order.iter().zip(sorted.chunks_exact(width)) {
-            out[i as usize * width..(i as usize + 1) * width].copy_from_slice(row);
-        }
-        Ok(out)
+            .map_err(|e| self.in_user_rows(e, Part::Support, [pair[slot], pair[1 - slot]]))
     }
 
     /// The gradient of the value of a term by the points of one of its clouds, on the support, row by row. `message` is
@@ -451,18 +443,17 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::super::{Aim, Ground, Start, Terms};
     use super::*;
-    use crate::clock::Clock;
-    use crate::design::{self, Draw};
-    use crate::error::Cloud;
+    use crate::anchors::{self, Draw};
+    use crate::control::{Next, Progress};
     use crate::features::lattice_map;
     use crate::gradient::Gradient;
     use crate::measure::Measure;
     use crate::options::{Algorithm, Anchors, Features, Method, Options};
-    use crate::sinkhorn::{Next, Progress};
-    use crate::solution::Solution;
-    use crate::stage::Stage;
+    use crate::problem::stage::Stage;
+    use crate::problem::{Aim, Ground, Start, Terms};
+    use crate::results::Solution;
+    use crate::words::Cloud;
 
     impl Problem<'_> {
         /// The same coordinates, anchors and nodes for other points, weights or another epsilon.
@@ -503,7 +494,7 @@ mod tests {
                 polishes: false,
                 round: 0,
                 spent: 0,
-                clock: Clock::of(options),
+                clock: options.clock(),
                 prepared: Duration::ZERO,
             }
         }
@@ -530,7 +521,7 @@ mod tests {
     impl Example {
         fn new(dim: usize) -> Self {
             let cloud = |n: usize, scale: f64, shift: f64, seed| -> Vec<f64> {
-                let z = design::normals(Draw::Iid, n, dim, seed);
+                let z = anchors::normals(Draw::Iid, n, dim, seed);
                 z.iter()
                     .enumerate()
                     .map(|(k, z)| scale * z * (1.0 + (k % dim) as f64) + shift)

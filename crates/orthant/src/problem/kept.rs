@@ -5,13 +5,12 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Affine, Aim, Clock, Lattice, Pairs, Pick, Problem, Scaling, Setting, Terms, check_rho, clouds,
-    furnish, gauged,
+    Affine, Aim, Lattice, Pairs, Pick, Problem, Scaling, Setting, Terms, check_rho, furnish, gauged,
 };
-use crate::error::{Error, Result, Shape};
+use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::{Method, Options};
-use crate::sinkhorn::Term;
+use crate::words::{Shape, Term, clouds};
 
 /// What a problem decided that is not in its options.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,7 +34,7 @@ impl<'p> Problem<'p> {
         fitted: Option<&Pairs>,
     ) -> Result<Self> {
         let (terms, aim) = (Terms::Cross, Aim::Own);
-        let (begun, clock) = (Instant::now(), Clock::of(options));
+        let (begun, clock) = (Instant::now(), options.clock());
         let is_chosen = round > 0 || matches!(options.method, Method::Auto);
         let Some(pick) = pick.filter(|_| is_chosen) else {
             return Problem::new(mu, nu, options, terms);

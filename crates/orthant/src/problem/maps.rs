@@ -18,17 +18,18 @@
 //! Features of the squared Euclidean cost are made for pairs of the clouds: beyond the box of a cloud nothing is known
 //! of their kernel. There the exact one takes over, which takes all points of the other cloud.
 
-use super::{Ground, Part, Problem, Scaling, Storage, log_pass};
-use crate::cancel::Guarded;
-use crate::design::Lattice;
-use crate::error::{Cloud, Error, Result};
+use super::stage::{Placement, Stage};
+use super::{Ground, Problem, Scaling, Storage, log_pass};
+use crate::anchors::Lattice;
+use crate::coordinates::{Frame, check_reach};
+use crate::error::{Error, Result};
 use crate::features::{Mapped, SquaredEuclidean};
-use crate::frame::{self, Frame};
-use crate::kernel::{Cells, FeatureCost, LogPass, LogRows, Nearly, Partition, Separable, Side};
-use crate::measure::Points;
-use crate::simd::{self, Float};
-use crate::sinkhorn::Term;
-use crate::stage::{Placement, Stage, extremes};
+use crate::kernel::{LogPass, Nearly, Separable, Side};
+use crate::measure::{Points, extremes};
+use crate::numerics::Partition;
+use crate::numerics::simd::{self, Float};
+use crate::rows::{FeatureCost, Guarded, LogRows};
+use crate::words::{Cloud, Part, Term};
 
 /// The one term that has a plan of two clouds.
 const TERM: Term = Term::Cross;
@@ -341,7 +342,7 @@ impl Problem<'_> {
             Ground::Maps { maps, frame, .. } => {
                 if let Some(frame) = frame {
                     let epsilon = frame.epsilon(self.options.epsilon)?;
-                    frame::check_reach(frame, points, 0..points.len(), epsilon)?;
+                    check_reach(frame, points, 0..points.len(), epsilon)?;
                 }
                 maps[cloud as usize].check(points)?;
                 if frame.is_none() || self.is_exact() {
@@ -439,15 +440,13 @@ fn lattice_view(
     g: &[f64],
     columns: &[Vec<f64>],
 ) -> Result<View> {
-    let cells = Cells::new(others, lattice);
-    let mut side = Separable::<f64>::new(others, lattice, &cells, f64::CUTOFF);
-    let g = cells.sorted(g);
+    let mut side = Separable::<f64>::new(others, lattice, f64::CUTOFF);
     let mut z = vec![0.0; lattice.nodes()];
-    side.message(&g, &mut z);
+    side.message(g, &mut z);
     // What a node sees of a column is the message of that column over the message.
     let nodes = |column: &Vec<f64>| -> Vec<f64> {
         let mut mean = vec![0.0; z.len()];
-        let logs: Vec<f64> = cells.sorted(column).iter().zip(&g).map(|(w, g)| w.ln() + g).collect();
+        let logs: Vec<f64> = column.iter().zip(g).map(|(w, g)| w.ln() + g).collect();
         side.message(&logs, &mut mean);
         for (mean, z) in mean.iter_mut().zip(&z) {
             *mean = if *z > f64::NEG_INFINITY { (*mean - z).exp() } else { 0.0 };
@@ -455,14 +454,10 @@ fn lattice_view(
         mean
     };
     let columns: Vec<Vec<f64>> = columns.iter().map(nodes).collect();
-    let cells = Cells::new(points, lattice);
     let mut view = View::new(points.len(), columns.len());
-    let mut side = Separable::<f64>::new(points, lattice, &cells, f64::CUTOFF);
+    let mut side = Separable::<f64>::new(points, lattice, f64::CUTOFF);
     side.means(&z, &columns, &mut view.sums, &mut view.means)?;
-    let mut all = View::new(points.len(), columns.len());
-    let order: Vec<usize> = cells.order.iter().map(|&i| i as usize).collect();
-    all.put(&order, &view);
-    Ok(all)
+    Ok(view)
 }
 
 /// The largest partners, of rows over the points of the other cloud.

@@ -2,16 +2,17 @@
 
 use rayon::prelude::*;
 
-use super::{Ground, Part, Problem, Scaling, Storage, lattice_sums, log_pass};
-use crate::cancel::Cancel;
-use crate::error::{Cloud, Error, Result};
+use super::stage::Placement;
+use super::{Ground, Problem, Scaling, Storage, lattice_sums, log_pass};
+use crate::control::Cancel;
+use crate::error::{Error, Result};
 use crate::features::Mapped;
-use crate::kernel::{Cells, FeatureCost, LogRows, Separable};
+use crate::kernel::Separable;
 use crate::measure::{Measure, Points};
-use crate::mixture::{self, Listed, OnLattice, Wheel};
-use crate::simd::{self, Float};
-use crate::sinkhorn::Term;
-use crate::stage::Placement;
+use crate::numerics::simd::{self, Float};
+use crate::rows::{FeatureCost, LogRows};
+use crate::sampling::{self, Listed, OnLattice, Wheel};
+use crate::words::{Cloud, Part, Term};
 
 /// A kernel between two supports, pair by pair.
 enum Pairwise<'a> {
@@ -28,7 +29,7 @@ impl Pairwise<'_> {
         match self {
             Pairwise::Each(entry) => entry(i, j, shift),
             Pairwise::Features([x, y]) => {
-                (mixture::log_kernel([&**x, &**y], &[[i, j]])[0] + shift).exp()
+                (sampling::log_kernel([&**x, &**y], &[[i, j]])[0] + shift).exp()
             }
         }
     }
@@ -56,7 +57,7 @@ impl Pairwise<'_> {
                     Cloud::Y => (&*both[1], &*both[0]),
                 };
                 let mut features = vec![0.0; simd::padded(this.rank())];
-                mixture::row(this, i, &mut features, &mut vec![0.0; this.scratch()]);
+                sampling::row(this, i, &mut features, &mut vec![0.0; this.scratch()]);
                 log_pass(other).row_sums(other, &features, &mut out);
                 out.iter_mut().zip(others).for_each(|(out, g)| *out = (*out + own + g).exp());
             }
@@ -217,18 +218,16 @@ impl<'p> Problem<'p> {
         if let (Storage::Separable, Some(lattice)) = (self.storage, lattice) {
             let stage = self.stage(TERM).expect("lattices are for squared Euclidean costs");
             let [x, y] = [Cloud::X, Cloud::Y].map(|c| stage.points(c, Part::Support));
-            let (cells_x, cells_y) = (Cells::new(x, lattice), Cells::new(y, lattice));
-            let side = |points, cells| Separable::new(points, lattice, cells, f64::CUTOFF);
-            let mut x = OnLattice::new(side(x, &cells_x), &cells_x, f);
-            let mut y = OnLattice::new(side(y, &cells_y), &cells_y, g);
-            return Ok(mixture::pairs([&mut x, &mut y], draws));
+            let side = |points| Separable::new(points, lattice, f64::CUTOFF);
+            let (mut x, mut y) = (OnLattice::new(side(x), f), OnLattice::new(side(y), g));
+            return Ok(sampling::pairs([&mut x, &mut y], draws));
         }
         if self.storage == Storage::Nystrom {
             return Err(Error::SignedPlan);
         }
         if let Pairwise::Features([x, y]) = self.pairwise(scaling) {
             let (mut x, mut y) = (Listed::new(&*x, f), Listed::new(&*y, g));
-            return Ok(mixture::pairs([&mut x, &mut y], draws));
+            return Ok(sampling::pairs([&mut x, &mut y], draws));
         }
         // An exact kernel: a row, and a column in it.
         let rows = self.log_plan_sums(scaling, Cloud::X)?;
@@ -240,7 +239,7 @@ impl<'p> Problem<'p> {
         let entries = self.entries(TERM, Cloud::X, Part::Support, Cloud::Y);
         let mut z = g.clone();
         z.resize(simd::padded(g.len()), f64::NEG_INFINITY);
-        let columns = mixture::along_rows(&*entries, &z, &rows, |at| draws[order[at].1][1]);
+        let columns = sampling::along_rows(&*entries, &z, &rows, |at| draws[order[at].1][1]);
         let mut pairs = vec![[0; 2]; draws.len()];
         for ((i, draw), j) in order.into_iter().zip(columns) {
             pairs[draw] = [i, j];

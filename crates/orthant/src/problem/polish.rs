@@ -2,19 +2,20 @@
 
 use std::time::Instant;
 
-use super::{Problem, Solved, Storage, Task};
-use crate::auto;
-use crate::design::Lattice;
-use crate::error::{Cloud, Error, Result, Shape};
+use super::stage::{Placement, Stage};
+use super::{Problem, Solved, Storage, Task, auto};
+use crate::anchors::Lattice;
+use crate::control::{Observer, Stop};
+use crate::error::{Error, Result};
 use crate::kernel::{
-    Builds, Cells, Exact, ExactSelf, Factored, FactoredSelf, Kernel, Recomputed, SelfKernel,
-    Separable, Stored,
+    Builds, Exact, ExactSelf, Factored, FactoredSelf, Kernel, Recomputed, SelfKernel, Separable,
+    Stored,
 };
+use crate::numerics::simd::Float;
 use crate::options::Precision;
-use crate::polish::{self, Care, Model, Near, NearCross, NearSelf};
-use crate::simd::Float;
-use crate::sinkhorn::{Observer, Outcome, Stop, Term};
-use crate::stage::{Part, Placement, Stage};
+use crate::sinkhorn::Outcome;
+use crate::sinkhorn::polish::{self, Care, Model, Near, NearCross, NearSelf};
+use crate::words::{Cloud, Part, Shape, Term};
 
 /// Errors of solves with a model relative to what is asked of it: about those of random features, and of a lattice.
 const PARTS: [f64; 2] = [0.02, 1e-3];
@@ -117,9 +118,8 @@ impl Problem<'_> {
                     let kernel = Factored::new(side(x), side(y));
                     NearCross::new(kernel, &f, a.to_vec()).map(|near| Box::new(near) as _)
                 };
-                let model = near.and_then(|near| {
-                    Model::new(near, b, [None; 2], !task.is_self(), care(PARTS[0]))
-                });
+                let model =
+                    near.and_then(|near| Model::new(near, b, !task.is_self(), care(PARTS[0])));
                 work(model.ok(), None)
             }
             Storage::Separable => {
@@ -173,19 +173,14 @@ fn on_lattice<T: Float>(
 ) -> Result<()> {
     let cutoff = lattice.cutoff::<T>();
     let points = |cloud| stage.points(cloud, Part::Support);
-    let cells = [task.x, task.y].map(|cloud| Cells::new(points(cloud), lattice));
-    let [cells_x, cells_y] = &cells;
-    let side = |cloud, cells| Separable::<T>::new(points(cloud), lattice, cells, cutoff);
-    let f = cells_x.sorted(&task.start);
+    let side = |cloud| Separable::<T>::new(points(cloud), lattice, cutoff);
     let near: Result<Box<dyn Near + '_>> = if task.is_self() {
-        let kernel = FactoredSelf::new(side(task.x, cells_x));
-        NearSelf::new(kernel, &f).map(|near| Box::new(near) as _)
+        let kernel = FactoredSelf::new(side(task.x));
+        NearSelf::new(kernel, &task.start).map(|near| Box::new(near) as _)
     } else {
-        let kernel = Factored::new(side(task.x, cells_x), side(task.y, cells_y));
-        NearCross::new(kernel, &f, cells_x.sorted(a)).map(|near| Box::new(near) as _)
+        let kernel = Factored::new(side(task.x), side(task.y));
+        NearCross::new(kernel, &task.start, a.to_vec()).map(|near| Box::new(near) as _)
     };
-    let model = near.and_then(|near| {
-        Model::new(near, b, [Some(cells_x), Some(cells_y)], !task.is_self(), care)
-    });
+    let model = near.and_then(|near| Model::new(near, b, !task.is_self(), care));
     work(&mut model.ok())
 }

@@ -3,23 +3,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::stage::{Placement, Stage};
 use super::{
     Aim, Ground, Problem, Scaling, Setting, Start, Storage, Terms, check_maps, check_memory,
-    check_rho, clouds, feature_ground,
+    check_rho, feature_ground,
 };
-use crate::cancel::Cancel;
-use crate::clock::{Clock, Phase};
-use crate::error::{Cloud, Error, Result};
+use crate::control::{Cancel, Clocked, Observer, begin};
+use crate::coordinates::{Frame, Gauge};
+use crate::error::{Error, Result};
 use crate::features::{FeatureMap, Mapped, stride};
-use crate::frame::Frame;
-use crate::gauge::Gauge;
 use crate::kernel::{Rest, Stored};
 use crate::measure::{Measure, Points};
+use crate::numerics::simd::Float;
 use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
-use crate::simd::Float;
-use crate::sinkhorn::{self, Clocked, Observer, Term};
-use crate::solution::{Solution, Used};
-use crate::stage::{Placement, Stage};
+use crate::results::{Solution, Used};
+use crate::words::{Cloud, Phase, Term, clouds};
 
 /// A feature map that does not depend on which two of the clouds meet.
 #[derive(Debug)]
@@ -52,7 +50,7 @@ impl Pool {
             return Ok(None);
         }
         let (terms, aim) = (Terms::Own, Aim::Own);
-        let clock = &Clock::of(options);
+        let clock = &options.clock();
         let setting = Setting { mu: all, nu: all, options, terms, aim, error: None, clock };
         let (map, used, coordinates) = match feature_ground(features, storage, setting)? {
             Ground::Maps { maps: [map, _], used, frame, .. } => {
@@ -145,7 +143,7 @@ impl<'p> Problem<'p> {
             polishes: false,
             round: 0,
             spent: 0,
-            clock: Clock::of(options),
+            clock: options.clock(),
             prepared: begun.elapsed(),
         })
     }
@@ -167,7 +165,7 @@ impl<'p> Problem<'p> {
         };
         let mut observer = Clocked { clock: &self.clock, observer, stopped: false };
         self.clock.run(|| {
-            sinkhorn::begin(&mut observer, Phase::Features)?;
+            begin(&mut observer, Phase::Features)?;
             self.solve_by(term, start, |task, _| {
                 let y = match clouds(term) {
                     [x, y] if x == y => None,

@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
+use super::stage::{Placement, Stage};
 use super::{Aim, Ground, Problem, Storage, Terms, check_memory};
-use crate::clock::Clock;
-use crate::design::Lattice;
-use crate::error::{Cloud, Error, Result};
+use crate::anchors::Lattice;
+use crate::error::{Error, Result};
 use crate::kernel::{
-    Cells, Columns, Exact, ExactSelf, Factored, FactoredSelf, LogRows, Recomputed, SelfKernel,
-    Separable, Stored,
+    Columns, Exact, ExactSelf, Factored, FactoredSelf, Recomputed, SelfKernel, Separable, Stored,
 };
 use crate::measure::Measure;
+use crate::numerics::simd::Float;
 use crate::options::{Anchors, Options, Precision};
-use crate::simd::Float;
-use crate::sinkhorn::Term;
-use crate::solution::Used;
-use crate::stage::{Part, Placement, Stage};
+use crate::results::Used;
+use crate::rows::LogRows;
+use crate::words::{Cloud, Part, Term};
 
 /// The method of a problem: what it is, where its anchors are, how many features it has, and why.
 pub(crate) struct Described {
@@ -69,16 +68,9 @@ impl Problem<'_> {
             polishes: false,
             round: 0,
             spent: 0,
-            clock: Clock::of(options),
+            clock: options.clock(),
             prepared: Duration::ZERO,
         })
-    }
-
-    /// The points of both clouds of a term in the order of their cells, for lattices.
-    pub(crate) fn cells(&self, term: Term) -> Option<[Cells; 2]> {
-        let (stage, lattice) = self.lattice_of(term)?;
-        let [x, y] = super::clouds(term);
-        Some([x, y].map(|cloud| Cells::new(stage.points(cloud, Part::Support), lattice)))
     }
 
     /// Whether it is a lattice that is not stored.
@@ -103,31 +95,25 @@ impl Problem<'_> {
         self.lattice_of(term).map_or(0.0, |(_, lattice)| (0.1 * lattice.ratio()).max(rounding))
     }
 
-    /// The kernel of the cross term, its points in the order of the cells if there are any.
-    pub(crate) fn cross_kernel<'k>(
-        &'k self,
-        cells: Option<&'k [Cells; 2]>,
-    ) -> Box<dyn Columns + 'k> {
+    /// The kernel of the cross term.
+    pub(crate) fn cross_kernel(&self) -> Box<dyn Columns + '_> {
         match self.options.precision {
-            Precision::F32 => self.cross_kernel_of::<f32>(cells),
-            Precision::F64 => self.cross_kernel_of::<f64>(cells),
+            Precision::F32 => self.cross_kernel_of::<f32>(),
+            Precision::F64 => self.cross_kernel_of::<f64>(),
         }
     }
 
-    fn cross_kernel_of<'k, T: Float>(
-        &'k self,
-        cells: Option<&'k [Cells; 2]>,
-    ) -> Box<dyn Columns + 'k> {
+    fn cross_kernel_of<T: Float>(&self) -> Box<dyn Columns + '_> {
         let term = Term::Cross;
         let features = |cloud| Stored::<T>::new(self.features(term, cloud, Part::Support));
         let entries = || self.entries(term, Cloud::X, Part::Support, Cloud::Y);
-        match (self.storage, self.lattice_of(term), cells) {
-            (Storage::Separable, Some((stage, lattice)), Some([x, y])) => {
-                let side = |cloud, cells| {
+        match (self.storage, self.lattice_of(term)) {
+            (Storage::Separable, Some((stage, lattice))) => {
+                let side = |cloud| {
                     let points = stage.points(cloud, Part::Support);
-                    Separable::<T>::new(points, lattice, cells, lattice.cutoff::<T>())
+                    Separable::<T>::new(points, lattice, lattice.cutoff::<T>())
                 };
-                Box::new(Factored::new(side(Cloud::X, x), side(Cloud::Y, y)))
+                Box::new(Factored::new(side(Cloud::X), side(Cloud::Y)))
             }
             (Storage::Factored, ..) => {
                 Box::new(Factored::new(features(Cloud::X), features(Cloud::Y)))
@@ -138,26 +124,20 @@ impl Problem<'_> {
     }
 
     /// The kernel of the first cloud with itself, in the same way.
-    pub(crate) fn self_kernel<'k>(
-        &'k self,
-        cells: Option<&'k [Cells; 2]>,
-    ) -> Box<dyn SelfKernel + 'k> {
+    pub(crate) fn self_kernel(&self) -> Box<dyn SelfKernel + '_> {
         match self.options.precision {
-            Precision::F32 => self.self_kernel_of::<f32>(cells),
-            Precision::F64 => self.self_kernel_of::<f64>(cells),
+            Precision::F32 => self.self_kernel_of::<f32>(),
+            Precision::F64 => self.self_kernel_of::<f64>(),
         }
     }
 
-    fn self_kernel_of<'k, T: Float>(
-        &'k self,
-        cells: Option<&'k [Cells; 2]>,
-    ) -> Box<dyn SelfKernel + 'k> {
+    fn self_kernel_of<T: Float>(&self) -> Box<dyn SelfKernel + '_> {
         let term = Term::SelfX;
         let entries = || self.entries(term, Cloud::X, Part::Support, Cloud::X);
-        match (self.storage, self.lattice_of(term), cells) {
-            (Storage::Separable, Some((stage, lattice)), Some([x, _])) => {
+        match (self.storage, self.lattice_of(term)) {
+            (Storage::Separable, Some((stage, lattice))) => {
                 let points = stage.points(Cloud::X, Part::Support);
-                let side = Separable::<T>::new(points, lattice, x, lattice.cutoff::<T>());
+                let side = Separable::<T>::new(points, lattice, lattice.cutoff::<T>());
                 Box::new(FactoredSelf::new(side))
             }
             (Storage::Factored, ..) => {
@@ -213,10 +193,7 @@ impl Problem<'_> {
     }
 
     /// An error of the cross term, in the user's count of points.
-    pub(crate) fn in_cross(&self, mut error: Error, cells: Option<&[Cells; 2]>) -> Error {
-        if let (Error::Breakdown { cloud, row, .. }, Some(cells)) = (&mut error, cells) {
-            *row = cells[*cloud as usize].order[*row - 1] as usize + 1;
-        }
+    pub(crate) fn in_cross(&self, error: Error) -> Error {
         self.in_user_rows(error, Part::Support, [Cloud::X, Cloud::Y])
     }
 }

@@ -2,12 +2,14 @@
 
 use rayon::prelude::*;
 
-use super::{DRIFT, Geometry, Separable, block, drift};
+use super::Separable;
+use super::geometry::Geometry;
+use super::work::block;
 use crate::error::Result;
 
 impl Separable<'_, f64> {
     /// `sums_x = log sum_u phi_u(x) exp(z_u)`, and the means of some columns of values of the nodes, between 0 and 1,
-    /// with these weights: a row a point. Points are in the order of the cells.
+    /// with these weights: a row a point.
     pub(crate) fn means(
         &mut self,
         z: &[f64],
@@ -15,9 +17,7 @@ impl Separable<'_, f64> {
         sums: &mut [f64],
         means: &mut [f64],
     ) -> Result<()> {
-        if (self.aimed.is_empty() || drift(z.iter().zip(&self.aimed)) > DRIFT) && !self.aim(z) {
-            return Err(self.breakdown(0.0));
-        }
+        self.follow(z)?;
         let geometry = Geometry::new(self.lattice);
         let count = columns.len();
         let parts: Vec<Vec<f64>> = self
@@ -70,7 +70,10 @@ impl Separable<'_, f64> {
             .collect();
         self.write_products(sums);
         for (chunk, part) in self.chunks.iter().zip(parts) {
-            means[chunk.first * count..][..part.len()].copy_from_slice(&part);
+            let points = &self.cells.order[chunk.first..];
+            for (&i, row) in points.iter().zip(part.chunks_exact(count.max(1))) {
+                means[i as usize * count..][..count].copy_from_slice(row);
+            }
         }
         Ok(())
     }

@@ -1,0 +1,74 @@
+//! Rows of logarithms, evaluated on demand: what kernels are made of.
+
+mod costs;
+mod guarded;
+
+pub use costs::CostMatrix;
+pub(crate) use costs::{CostRows, FeatureCost};
+pub(crate) use guarded::Guarded;
+
+/// A source of rows of logarithms, evaluated on demand.
+pub(crate) trait LogRows: Send + Sync {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Number of entries of a row.
+    fn rank(&self) -> usize;
+
+    /// Length of the scratch space that [`LogRows::fill`] needs.
+    fn scratch(&self) -> usize {
+        0
+    }
+
+    /// Rows that should be asked for together, at least.
+    fn group(&self) -> usize {
+        1
+    }
+
+    /// Writes the rows `first, first + 1, ...` to the rows of `out`, which are `stride` apart.
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]);
+
+    /// Whether the numbers themselves are there, between [`LEAST`] and [`MOST`]: whoever wants them, times something
+    /// moderate, need not take logarithms first.
+    fn is_plain(&self) -> bool {
+        false
+    }
+
+    /// [`LogRows::fill`] with the numbers themselves, if they are there.
+    fn fill_plain(&self, _first: usize, _stride: usize, _out: &mut [f64]) {}
+}
+
+/// See [`LogRows::is_plain`]: products of three such numbers stay far from the ends of the range.
+pub(crate) const LEAST: f64 = 1e-100;
+
+pub(crate) const MOST: f64 = 1e100;
+
+impl<R: LogRows + ?Sized> LogRows for &R {
+    fn rows(&self) -> usize {
+        (**self).rows()
+    }
+
+    fn rank(&self) -> usize {
+        (**self).rank()
+    }
+
+    fn scratch(&self) -> usize {
+        (**self).scratch()
+    }
+
+    fn group(&self) -> usize {
+        (**self).group()
+    }
+
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
+        (**self).fill(first, stride, out, scratch);
+    }
+
+    fn is_plain(&self) -> bool {
+        (**self).is_plain()
+    }
+
+    fn fill_plain(&self, first: usize, stride: usize, out: &mut [f64]) {
+        (**self).fill_plain(first, stride, out);
+    }
+}

@@ -1,0 +1,290 @@
+//! The loop: Algorithm 1 of the paper, on logarithms.
+
+pub(crate) mod accelerated;
+pub(crate) mod anderson;
+pub(crate) mod anneal;
+pub(crate) mod polish;
+pub(crate) mod unbalanced;
+
+use std::time::{Duration, Instant};
+
+use crate::control::{Next, Observer, Progress, Stop};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Marginal, Ordered, SelfKernel};
+use crate::options::Algorithm;
+use crate::sinkhorn::anderson::Anderson;
+use crate::sinkhorn::unbalanced::Goal;
+use crate::words::{Phase, Term};
+
+/// What to run: which term, in which unit its value is told, and when to stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Run {
+    pub(crate) term: Term,
+    pub(crate) epsilon: f64,
+    /// What the coordinates of the term add to its value.
+    pub(crate) offset: f64,
+    /// L1 error of the marginal.
+    pub(crate) tolerance: f64,
+    pub(crate) max_iterations: usize,
+    pub(crate) time: Option<Duration>,
+    /// Part of the mass that a kernel may leave out, if it leaves out any: see [`Kernel::settle`].
+    pub(crate) leave_out: f64,
+    /// How iterations are accelerated, those between two clouds.
+    pub(crate) algorithm: Algorithm,
+}
+
+/// What the loop leaves: `log u` and `log v`, and how good they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    pub(crate) f: Vec<f64>,
+    pub(crate) g: Vec<f64>,
+    pub(crate) x: Marginal,
+    pub(crate) y: Marginal,
+    pub(crate) iterations: usize,
+    pub(crate) stop: Stop,
+    /// Part of the mass that was left out.
+    pub(crate) left_out: f64,
+}
+
+/// Iterations after the last one, not counted, at most, for a kernel that had left out too much of itself.
+const SETTLING: usize = 4;
+
+/// Sinkhorn's algorithm on a kernel, from `log u = start`, or from the messages that the kernel has.
+pub(crate) fn solve(
+    kernel: &mut dyn Kernel,
+    goal: Goal<'_>,
+    start: Option<&[f64]>,
+    run: Run,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    if run.algorithm == Algorithm::Accelerated {
+        let start = start.expect("accelerated solves start from potentials");
+        return accelerated::solve(kernel, goal, start, run, observer);
+    }
+    let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
+    let [a, b] = goal.targets();
+    let numbers = if run.algorithm == Algorithm::Plain { 0 } else { kernel.messages().0.len() };
+    let mut anderson = (numbers > 0).then(|| Anderson::new(numbers));
+    let arranged = kernel.arrange([a, b]);
+    let [to_x, to_y] = [arranged[0].ordered(), arranged[1].ordered()];
+    // Inside a worker of the thread pool, where parallel loops do not allocate.
+    in_pool(|| {
+        let begun = Instant::now();
+        if let Some(start) = start {
+            kernel.start(start)?;
+        }
+        kernel.update_y(to_y)?;
+        observer.phase(Phase::Iterations);
+        let mut iterations = 0;
+        let (stop, left_out) = loop {
+            // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
+            let here = |e| at_iteration(e, iterations + 1);
+            kernel.update_x(to_x).map_err(here)?;
+            if let Some(anderson) = &mut anderson {
+                anderson.sent(kernel.messages().0);
+            }
+            let mut error = kernel.update_y(to_y).map_err(here)?;
+            if let Some(anderson) = &anderson {
+                // With a message that no `v` sent, that was the error of no plan.
+                error = anderson.error(kernel.messages());
+            }
+            iterations += 1;
+            let mut value = || {
+                kernel.potentials(&mut f, &mut g);
+                goal.value(&f, &g, run.epsilon, run.offset)
+            };
+            let verdict = run.check(iterations, error, begun, &mut value, observer);
+            let mut again = false;
+            if let Some(anderson) = &mut anderson {
+                let value = anderson.is_far(error).then(value);
+                anderson.judge(kernel.messages().0, error, value, verdict.limit.is_some());
+                match anderson.better() {
+                    Some(best) if !verdict.converged => {
+                        kernel.go_back(best);
+                        again = true;
+                    }
+                    _ => {}
+                }
+            }
+            if verdict.converged || verdict.limit.is_some() {
+                if again {
+                    // The last message was a failed experiment.
+                    kernel.update_x(to_x)?;
+                    kernel.update_y(to_y)?;
+                }
+                if let Some(end) = conclude(kernel, goal, [to_x, to_y], run, verdict)? {
+                    break end;
+                }
+                // Its messages may have changed.
+                if let Some(anderson) = &mut anderson {
+                    anderson.restart();
+                }
+            } else if let (Some(anderson), false) = (&mut anderson, again) {
+                anderson.mix(kernel.messages());
+            }
+        };
+        let [x, y] = kernel.marginals(a, b).map_err(|e| at_iteration(e, iterations))?;
+        kernel.potentials(&mut f, &mut g);
+        if goal.unbalanced.is_some() {
+            // The plan of mass 1: what mass it should have comes later.
+            for f in &mut f {
+                *f -= x.log_mass;
+            }
+        }
+        Ok(Outcome { f, g, x, y, iterations, stop, left_out })
+    })
+}
+
+/// Why a solve ends here and what part of the mass was left out, if it may end.
+pub(crate) fn conclude(
+    kernel: &mut dyn Kernel,
+    goal: Goal<'_>,
+    targets: [Ordered<'_>; 2],
+    run: Run,
+    verdict: Verdict,
+) -> Result<Option<(Stop, f64)>> {
+    let (mut left_out, settled) = settle(kernel, goal, targets, run)?;
+    let Some(stop) = verdict.stop(settled) else { return Ok(None) };
+    let [a, b] = targets;
+    // Potentials that answer a part of the kernel only are of no use.
+    for _ in 0..SETTLING {
+        if left_out <= run.leave_out {
+            break;
+        }
+        kernel.update_x(a)?;
+        kernel.update_y(b)?;
+        (left_out, _) = settle(kernel, goal, targets, run)?;
+    }
+    Ok(Some((stop, left_out)))
+}
+
+/// Completes what a kernel left out. Returns the part of the mass that it was, and whether a solve may end so.
+fn settle(
+    kernel: &mut dyn Kernel,
+    goal: Goal<'_>,
+    [a, b]: [Ordered<'_>; 2],
+    run: Run,
+) -> Result<(f64, bool)> {
+    let left_out = kernel.settle(run.leave_out)?;
+    let mut settled = left_out <= run.leave_out;
+    if goal.unbalanced.is_some() {
+        // Faint points: what they lacked must not have mattered.
+        let found = kernel.refresh(a, b)?;
+        settled &= found <= 10.0 * run.tolerance.max(run.leave_out);
+    }
+    Ok((left_out, settled))
+}
+
+/// Sinkhorn's algorithm for a cloud with itself: the averaged update `f <- (f + T(f)) / 2`, which
+/// needs a fraction of the iterations and keeps both potentials equal.
+pub(crate) fn solve_self(
+    kernel: &mut dyn SelfKernel,
+    goal: Goal<'_>,
+    start: Option<&[f64]>,
+    run: Run,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let mut f = vec![0.0; kernel.rows()];
+    let [a, _] = goal.targets();
+    let arranged = kernel.arrange(a);
+    let to = arranged.ordered();
+    in_pool(|| {
+        let begun = Instant::now();
+        if let Some(start) = start {
+            kernel.start(start)?;
+        }
+        observer.phase(Phase::Iterations);
+        let mut iterations = 0;
+        let (stop, left_out) = loop {
+            let error = kernel.update(to).map_err(|e| at_iteration(e, iterations + 1))?;
+            iterations += 1;
+            let mut value = || {
+                kernel.potential(&mut f);
+                goal.value(&f, &f, run.epsilon, run.offset)
+            };
+            let verdict = run.check(iterations, error, begun, &mut value, observer);
+            if verdict.converged || verdict.limit.is_some() {
+                let left_out = kernel.settle(run.leave_out)?;
+                if let Some(stop) = verdict.stop(left_out <= run.leave_out) {
+                    break (stop, left_out);
+                }
+            }
+        };
+        let marginal = kernel.marginal(a).map_err(|e| at_iteration(e, iterations))?;
+        kernel.potential(&mut f);
+        // The best dual value along a common shift of both potentials: that of the plan of mass 1.
+        for f in &mut f {
+            *f -= 0.5 * marginal.log_mass;
+        }
+        let (x, y) = (marginal.clone(), marginal);
+        Ok(Outcome { g: f.clone(), f, x, y, iterations, stop, left_out })
+    })
+}
+
+impl Run {
+    /// Tells the observer of an iteration, and looks for reasons to stop after it.
+    pub(crate) fn check(
+        &self,
+        iteration: usize,
+        marginal_error: f64,
+        begun: Instant,
+        value: &mut dyn FnMut() -> f64,
+        observer: &mut dyn Observer,
+    ) -> Verdict {
+        let elapsed = begun.elapsed();
+        let mut progress = Progress {
+            term: self.term,
+            epsilon: self.epsilon,
+            iteration,
+            marginal_error,
+            elapsed,
+            value,
+        };
+        let next = observer.observe(&mut progress);
+        let limit = if next == Next::Stop {
+            Some(Stop::Requested)
+        } else if iteration >= self.max_iterations {
+            Some(Stop::IterationLimit)
+        } else if self.time.is_some_and(|limit| elapsed + last(elapsed, iteration) >= limit) {
+            Some(Stop::TimeLimit)
+        } else {
+            None
+        };
+        Verdict { converged: marginal_error < self.tolerance, limit }
+    }
+}
+
+/// Iterations in the time of one more and of what comes after the last: the marginals and the cost of the plan.
+const LAST: f64 = 2.25;
+
+/// The time that a solve takes if it goes on once more.
+fn last(elapsed: Duration, iterations: usize) -> Duration {
+    elapsed.mul_f64(LAST / iterations as f64)
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verdict {
+    pub(crate) converged: bool,
+    /// A reason to stop that has nothing to do with convergence.
+    pub(crate) limit: Option<Stop>,
+}
+
+impl Verdict {
+    /// The reason to stop. A solve whose kernel leaves out too much is not converged.
+    pub(crate) fn stop(self, settled: bool) -> Option<Stop> {
+        if self.converged && settled { Some(Stop::Converged) } else { self.limit }
+    }
+}
+
+pub(crate) fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    rayon::join(work, || ()).0
+}
+
+/// Kernels do not count iterations.
+pub(crate) fn at_iteration(mut error: Error, now: usize) -> Error {
+    if let Error::Breakdown { iteration, .. } | Error::NotPositive { iteration, .. } = &mut error {
+        *iteration = now;
+    }
+    error
+}

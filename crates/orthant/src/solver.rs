@@ -1,0 +1,433 @@
+//! From measures and options to solutions.
+
+use std::time::Instant;
+
+use crate::control::{Next, Observer, Stop, Watched};
+use crate::error::{Error, Result};
+use crate::measure::Measure;
+use crate::options::Options;
+use crate::plan::{Plan, Plans};
+use crate::problem::{Aim, Problem, Scaling, Start, Terms};
+use crate::results::{Divergence, Solution, debiased};
+use crate::words::{Phase, Term};
+
+/// Parts of the time that is left that the terms of a cloud with itself may take.
+const SHARES: [f64; 2] = [0.25, 0.33];
+/// And a stage on the way to a small epsilon.
+const STAGES: f64 = 0.5;
+
+/// Regularised optimal transport between two measures.
+///
+/// ```
+/// use orthant::{Measure, Options, Points, rot};
+/// // Two points each, at distance 0 and 1: the plan is known in closed form.
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+/// let solution = rot(&mu, &mu, &Options::builder(1.0).tolerance(1e-12).build()?)?;
+/// assert!(solution.converged());
+/// let off_diagonal = 0.13447071068499756;
+/// assert!((solution.transport_cost.unwrap() - 2.0 * off_diagonal).abs() < 1e-10);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn rot(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Solution> {
+    Solver::new(options).rot(mu, nu)
+}
+
+/// The plan of regularised optimal transport between two measures: what goes where.
+///
+/// ```
+/// use orthant::{Measure, Options, Points, plan};
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+/// let nu = Measure::uniform(Points::new(vec![2.1, 0.1, 1.1], 1)?);
+/// let options = Options::builder(0.1).build()?;
+/// let plan = plan(&mu, &nu, &options)?;
+/// assert!(plan.solution().converged());
+/// // The first point goes to the second, for the most part.
+/// assert_eq!(plan.top(0, 1)?[0].0, 1);
+/// // A hundred coupled pairs.
+/// let pairs = plan.sample(100, 0)?;
+/// assert!(pairs.iter().filter(|[i, j]| *i == 0 && *j == 1).count() > 10);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn plan<'p>(
+    mu: &'p Measure<'p>,
+    nu: &'p Measure<'p>,
+    options: &'p Options<'p>,
+) -> Result<Plan<'p>> {
+    Solver::new(options).plan(mu, nu)
+}
+
+/// The Sinkhorn divergence of two measures, `W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2`.
+///
+/// The divergence of exact kernels, and of one positive feature map for all three terms, is never negative beyond
+/// rounding. Automatic choices approximate the terms one by one, each with an error bar, on lattices or with anchors of
+/// their own: there the divergence may be negative, within [`Divergence::interval`]. [`Divergence::kernels`] tells which
+/// it was.
+///
+/// ```
+/// use orthant::{Measure, Options, Points, divergence};
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+/// let nu = Measure::uniform(Points::new(vec![0.5, 1.5], 1)?);
+/// let options = Options::builder(0.1).tolerance(1e-10).build()?;
+/// assert!(divergence(&mu, &mu, &options)?.value.abs() < 1e-9);
+/// assert!((divergence(&mu, &nu, &options)?.value - 0.25).abs() < 0.01);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Divergence> {
+    Solver::new(options).divergence(mu, nu)
+}
+
+/// The Sinkhorn divergence of two measures with the plans of its terms: what its gradient is made of.
+///
+/// ```
+/// use orthant::{Cloud, Measure, Options, Points, Solver, divergence, plans};
+/// // A gradient flow: a few steps of size 1/2 along the gradient, a point of weight 1/3 each.
+/// let nu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+/// let options = Options::builder(0.1).tolerance(1e-9).build()?;
+/// let mut x = vec![0.2, 0.3, 0.9];
+/// let mut last = None;
+/// for _ in 0..20 {
+///     let mu = Measure::uniform(Points::new(&x, 1)?);
+///     let solver = Solver::new(&options);
+///     let solver = match &last { None => solver, Some(d) => solver.warm_start_divergence(d) };
+///     let plans = solver.plans(&mu, &nu)?;
+///     let gradient = plans.gradient().points(Cloud::X)?;
+///     last = Some(plans.into_divergence());
+///     x.iter_mut().zip(gradient).for_each(|(x, g)| *x -= 0.5 * 3.0 * 0.5 * g);
+/// }
+/// let mu = Measure::uniform(Points::new(x, 1)?);
+/// assert!(divergence(&mu, &nu, &options)?.value < 1e-4);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn plans<'p>(
+    mu: &'p Measure<'p>,
+    nu: &'p Measure<'p>,
+    options: &'p Options<'p>,
+) -> Result<Plans<'p>> {
+    Solver::new(options).plans(mu, nu)
+}
+
+/// A solve with an observer or a warm start.
+pub struct Solver<'s, 'o> {
+    options: &'o Options<'o>,
+    observer: Option<&'s mut dyn Observer>,
+    start: [Option<&'s [f64]>; 3],
+    /// What the accuracy of a divergence is relative to.
+    aim: Aim,
+}
+
+impl<'s, 'o> Solver<'s, 'o> {
+    /// A solve with these options.
+    pub fn new(options: &'o Options<'o>) -> Self {
+        Solver { options, observer: None, start: [None; 3], aim: Aim::Own }
+    }
+
+    /// Calls `observer` after every iteration.
+    #[must_use]
+    pub fn observer(mut self, observer: &'s mut dyn Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Starts from the potentials of an earlier solution between clouds of the same sizes.
+    #[must_use]
+    pub fn warm_start(mut self, earlier: &'s Solution) -> Self {
+        self.start[0] = Some(&earlier.potential_x);
+        self
+    }
+
+    /// Starts all three terms from those of an earlier divergence.
+    #[must_use]
+    pub fn warm_start_divergence(self, earlier: &'s Divergence) -> Self {
+        self.warm_start_terms(earlier.terms())
+    }
+
+    /// Makes the accuracy of a divergence that of each of its terms.
+    pub(crate) fn term_by_term(mut self) -> Self {
+        self.aim = Aim::Terms;
+        self
+    }
+
+    /// The same, the terms one by one.
+    pub(crate) fn warm_start_terms(mut self, terms: [&'s Solution; 3]) -> Self {
+        self.start = terms.map(|t| Some(&t.potential_x[..]));
+        self
+    }
+
+    /// Regularised optimal transport between two measures.
+    pub fn rot(self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Solution> {
+        let begun = Instant::now();
+        let mut solution = self.plan(mu, nu)?.into_solution();
+        // Memory is free by now, which takes its time too.
+        solution.times.solve = begun.elapsed().saturating_sub(solution.times.features);
+        Ok(solution)
+    }
+
+    /// The same with its plan.
+    pub fn plan<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plan<'p>>
+    where
+        'o: 'p,
+    {
+        let mut problem = self.problem(mu, nu, Terms::Cross, Aim::Own)?;
+        let first = self.cross(&mut problem, mu, nu, Start::Flat)?;
+        let (problem, solution, scaling) = self.improve(problem, Terms::Cross, first)?;
+        Ok(Plan::new(problem, scaling, solution))
+    }
+
+    /// A problem of these options, whose time begins now.
+    fn problem<'p>(
+        &mut self,
+        mu: &'p Measure<'p>,
+        nu: &'p Measure<'p>,
+        terms: Terms,
+        aim: Aim,
+    ) -> Result<Problem<'p>>
+    where
+        'o: 'p,
+    {
+        let options = self.options;
+        let clock = options.clock();
+        self.watched(|watch| Problem::watched(mu, nu, options, (terms, aim), clock, watch))
+    }
+
+    pub(crate) fn options(&self) -> &'o Options<'o> {
+        self.options
+    }
+
+    /// Goes on with one term alone until it is as good as the options ask for, or nothing makes it better: the
+    /// solution, and the problem that it is of.
+    pub(crate) fn improve<'p>(
+        &mut self,
+        mut problem: Problem<'p>,
+        terms: Terms,
+        (mut solution, mut scaling): (Solution, Scaling),
+    ) -> Result<(Problem<'p>, Solution, Scaling)> {
+        let term = terms.list()[0];
+        // The problem of the solution, if it is not the last one.
+        let mut earlier = None;
+        while let Some(next) = problem.improvement(&[&solution]) {
+            let done = self.round(&problem, |solver| {
+                let improved = problem.improved(next, terms, &[&solution])?;
+                let start = Start::After(&problem, &solution.potential_x);
+                let solved = solver.solve(&improved, term, start)?;
+                Ok((improved, solved))
+            })?;
+            let (improved, (mut next, next_scaling)) = match done {
+                Ok(done) => done,
+                Err(stop) => {
+                    solution.stop = stop;
+                    break;
+                }
+            };
+            let before = std::mem::replace(&mut problem, improved);
+            if next.width() <= solution.width() || next.polished.is_some() {
+                std::mem::swap(&mut next, &mut solution);
+                (scaling, earlier) = (next_scaling, None);
+                scaling.fitted = Some(std::mem::take(&mut next.pairs));
+            } else {
+                earlier = earlier.or(Some(before));
+            }
+            solution.add_work_of(&next);
+        }
+        Ok((earlier.unwrap_or(problem), solution, scaling))
+    }
+
+    /// A round of improvement, which a solution can do without: or why there is none.
+    fn round<R>(
+        &mut self,
+        problem: &Problem<'_>,
+        work: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<Result<R, Stop>> {
+        let clock = problem.clock();
+        if clock.is_over() {
+            return Ok(Err(Stop::TimeLimit));
+        }
+        if self.watched(|watch| watch.phase(Phase::Improving)) == Next::Stop {
+            return Ok(Err(Stop::Requested));
+        }
+        clock.enter(Phase::Improving);
+        match clock.try_run(|| work(self)) {
+            Ok(done) => Ok(done.ok_or(Stop::TimeLimit)),
+            // Asked for at the beginning of a phase.
+            Err(Error::Cancelled) => Ok(Err(Stop::Requested)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The Sinkhorn divergence of two measures.
+    pub fn divergence(self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Divergence> {
+        Ok(self.plans(mu, nu)?.into_divergence())
+    }
+
+    /// The same with the plans of its terms.
+    pub fn plans<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plans<'p>>
+    where
+        'o: 'p,
+    {
+        let mut problem = self.problem(mu, nu, Terms::All, self.aim)?;
+        problem.check_shared()?;
+        let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
+        let flat = Start::Flat;
+        // All three have to be there in the end, so each has a part of the time that is left.
+        let clock = problem.clock().clone();
+        problem.resume(clock.part(SHARES[0]), 0);
+        let (mut self_x, of_x) = self.solve(&problem, Term::SelfX, start_x.unwrap_or(flat))?;
+        problem.resume(clock.part(SHARES[1]), 0);
+        let (mut self_y, of_y) = self.solve(&problem, Term::SelfY, start_y.unwrap_or(flat))?;
+        problem.resume(clock, 0);
+        // For equal clouds the self potential is the solution; for others it is a good start in
+        // coordinates in which they have the same covariance.
+        let similar = Start::Similar(&self_x.potential_x);
+        let (mut cross, of_cross) = self.cross(&mut problem, mu, nu, similar)?;
+        let mut scalings = [of_cross, of_x, of_y];
+        // The problem of the solutions, if it is not the last one.
+        let mut earlier = None;
+        while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
+            let done = self.round(&problem, |solver| {
+                let improved = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
+                let next = [Term::Cross, Term::SelfX, Term::SelfY]
+                    .into_iter()
+                    .zip([&cross, &self_x, &self_y])
+                    .map(|(term, s)| {
+                        solver.solve(&improved, term, Start::After(&problem, &s.potential_x))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                Ok((improved, next))
+            })?;
+            let (improved, mut next) = match done {
+                Ok(done) => done,
+                Err(stop) => {
+                    cross.stop = stop;
+                    break;
+                }
+            };
+            let before = std::mem::replace(&mut problem, improved);
+            // All three or none: they have one kernel.
+            let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
+            let better = next[0].0.polished.is_some()
+                || width([&next[0].0, &next[1].0, &next[2].0]) <= width([&cross, &self_x, &self_y]);
+            let old = [&mut cross, &mut self_x, &mut self_y].into_iter().zip(&mut scalings);
+            for ((new, new_scaling), (old, scaling)) in next.iter_mut().zip(old) {
+                if better {
+                    std::mem::swap(new, old);
+                    std::mem::swap(new_scaling, scaling);
+                }
+                old.add_work_of(new);
+            }
+            earlier = if better { None } else { earlier.or(Some(before)) };
+        }
+        let value = debiased([&cross, &self_x, &self_y], problem.mass_term())?;
+        let problem = earlier.unwrap_or(problem);
+        let kernels = problem.kernels();
+        Ok(Plans::new(problem, scalings, Divergence { value, kernels, cross, self_x, self_y }))
+    }
+
+    /// The cross term: from the start that was given, by way of larger epsilons, or from the start that there is
+    /// otherwise.
+    pub(crate) fn cross(
+        &mut self,
+        problem: &mut Problem<'_>,
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+        otherwise: Start<'_>,
+    ) -> Result<(Solution, Scaling)> {
+        self.cross_by(problem, mu, nu, otherwise, |solver, problem, start| {
+            solver.solve(problem, Term::Cross, start)
+        })
+    }
+
+    /// The same with a `last` solve of the caller's.
+    pub(crate) fn cross_by(
+        &mut self,
+        problem: &mut Problem<'_>,
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+        otherwise: Start<'_>,
+        last: impl FnOnce(&mut Self, &Problem<'_>, Start<'_>) -> Result<(Solution, Scaling)>,
+    ) -> Result<(Solution, Scaling)> {
+        if let Some(start) = self.start[0] {
+            return last(self, problem, Start::Potential(start));
+        }
+        let Some(earlier) = self.descend(problem, mu, nu) else {
+            return last(self, problem, otherwise);
+        };
+        problem.resume(problem.clock().clone(), earlier.iterations);
+        let (mut solution, scaling) = last(self, problem, Start::Potential(&earlier.potential_x))?;
+        solution.add_work_of(&earlier);
+        solution.stages += earlier.stages;
+        problem.resume(problem.clock().clone(), 0);
+        Ok((solution, scaling))
+    }
+
+    /// Solves with larger epsilons, if that pays: a solution whose potentials are those to start from. A stage that
+    /// fails is no reason to fail: the one before it will do.
+    fn descend(
+        &mut self,
+        problem: &Problem<'_>,
+        mu: &Measure<'_>,
+        nu: &Measure<'_>,
+    ) -> Option<Solution> {
+        let mut last: Option<Solution> = None;
+        let stages = problem.stages();
+        let next = stages.iter().skip(1).copied().chain([self.options.epsilon()]);
+        for (&epsilon, next) in stages.iter().zip(next) {
+            let spent = last.as_ref().map_or(0, |s| s.iterations);
+            let options = self.options.annealed(epsilon);
+            if spent >= options.max_iterations {
+                break;
+            }
+            let mut solve = |last: Option<&Solution>| -> Result<Solution> {
+                // Some time is for the last one.
+                let clock = problem.clock().part(STAGES);
+                let what = (Terms::Cross, Aim::Own);
+                let mut stage = self.watched(|watch| {
+                    Problem::watched(mu, nu, &options, what, clock.clone(), watch)
+                })?;
+                stage.resume(clock, spent);
+                let start = last.map_or(Start::Flat, |s| Start::Potential(&s.potential_x));
+                self.term(&stage, Term::Cross, start)
+            };
+            let Ok(mut solution) = solve(last.as_ref()) else { break };
+            // As functions of position potentials are about the same.
+            let weights = mu.weights().iter();
+            solution.potential_x = (solution.potential_kl_x().into_iter().zip(weights))
+                .map(|(p, w)| if *w > 0.0 { p + next * w.ln() } else { p })
+                .collect();
+            if let Some(earlier) = &last {
+                solution.add_work_of(earlier);
+                solution.stages += earlier.stages;
+            }
+            let converged = solution.converged();
+            last = Some(solution);
+            if !converged {
+                // Some limit.
+                break;
+            }
+        }
+        last
+    }
+
+    fn term(&mut self, problem: &Problem<'_>, term: Term, start: Start<'_>) -> Result<Solution> {
+        Ok(self.solve(problem, term, start)?.0)
+    }
+
+    pub(crate) fn solve(
+        &mut self,
+        problem: &Problem<'_>,
+        term: Term,
+        start: Start<'_>,
+    ) -> Result<(Solution, Scaling)> {
+        self.watched(|observer| problem.solve(term, start, observer))
+    }
+
+    /// With the observer that there is, or none.
+    pub(crate) fn watched<R>(&mut self, work: impl FnOnce(&mut dyn Observer) -> R) -> R {
+        let observer = self.observer.as_mut().map(|observer| &mut **observer as &mut dyn Observer);
+        work(&mut Watched { cancel: &self.options.cancel, observer })
+    }
+}
+
+impl std::fmt::Debug for Solver<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Solver").field("options", self.options).finish_non_exhaustive()
+    }
+}
