@@ -90,8 +90,8 @@ impl<'g> Gradient<'g> {
         Gradient { problem, terms: terms.into_iter().map(part).collect(), of_value: false }
     }
 
-    /// The same of [`Solution::value`], the paper's, and not of `value_kl`. No change for divergences; an
-    /// error for unbalanced problems.
+    /// Takes derivatives of [`Solution::value`], the paper's value, in place of those of `value_kl`. Divergences are
+    /// the same in both forms. Unbalanced problems have no such derivative, which is an error.
     pub fn of_value(mut self) -> Result<Self> {
         if self.problem.is_relaxed() && !self.is_divergence() {
             return Err(Error::NoDerivative {

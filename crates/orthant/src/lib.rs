@@ -25,7 +25,7 @@
 //! let fast = rot(&mu, &nu, &options)?;
 //! assert!((fast.value_kl / exact.value_kl - 1.0).abs() < 0.05);
 //!
-//! // What goes where: coupled points, drawn from the plan.
+//! // The plan is the coupling: how much mass moves from x_i to y_j. Here are pairs drawn from it.
 //! let plan = plan(&mu, &nu, &options)?;
 //! assert_eq!(plan.sample(10, 0)?.len(), 10);
 //!

@@ -387,7 +387,7 @@ impl<'a> OptionsBuilder<'a> {
         self
     }
 
-    /// The same for the second marginal.
+    /// What it costs to change the second marginal: see [`OptionsBuilder::rho_x`].
     #[must_use]
     pub fn rho_y(mut self, rho: f64) -> Self {
         self.options.rho[1] = rho;

@@ -40,12 +40,12 @@ pub struct Solution {
     /// L1 distance of the plan's first marginal from what it should be, relative to the mass: from the
     /// weights, or, if it is relaxed, from what the next iteration would make of it.
     pub marginal_error_x: f64,
-    /// The same for the second marginal.
+    /// L1 distance of the plan's second marginal from what it should be: see [`Solution::marginal_error_x`].
     pub marginal_error_y: f64,
     /// L1 distance of the plan's first marginal from the weights: if it is relaxed, a result and no error.
     /// Weights of balanced problems are normalised, those of unbalanced ones are as given.
     pub marginal_gap_x: f64,
-    /// The same for the second marginal.
+    /// L1 distance of the plan's second marginal from the weights: see [`Solution::marginal_gap_x`].
     pub marginal_gap_y: f64,
     /// Iterations done.
     pub iterations: usize,
@@ -127,7 +127,7 @@ impl Interval {
         (self.high - value).max(value - self.low)
     }
 
-    /// The same interval for another number, that differs by a constant.
+    /// Adds a constant to both ends: the interval of a number that differs by that constant.
     #[must_use]
     pub fn shifted(self, by: f64) -> Self {
         Interval { low: self.low + by, high: self.high + by, ..self }

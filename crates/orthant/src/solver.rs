@@ -32,7 +32,8 @@ pub fn rot(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<
     Solver::new(options).rot(mu, nu)
 }
 
-/// The plan of regularised optimal transport between two measures: what goes where.
+/// The plan of regularised optimal transport between two measures: the coupling, which says how much mass moves from
+/// `x_i` to `y_j`.
 ///
 /// ```
 /// use orthant::{Measure, Options, Points, plan};
@@ -162,7 +163,8 @@ impl<'s, 'o> Solver<'s, 'o> {
         Ok(solution)
     }
 
-    /// The same with its plan.
+    /// Solves regularised optimal transport between two measures, and returns the plan: the coupling, which says how much
+    /// mass moves from `x_i` to `y_j`, with its [`Solution`].
     pub fn plan<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plan<'p>>
     where
         'o: 'p,
@@ -258,7 +260,7 @@ impl<'s, 'o> Solver<'s, 'o> {
         Ok(self.plans(mu, nu)?.into_divergence())
     }
 
-    /// The same with the plans of its terms.
+    /// Computes the Sinkhorn divergence of two measures, and returns the plans of its three terms with it.
     pub fn plans<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plans<'p>>
     where
         'o: 'p,

@@ -200,7 +200,7 @@ def plan(
     b: Optional[npt.ArrayLike] = None,
     **settings: Unpack[Settings],
 ) -> Plan:
-    """The plan of regularised optimal transport: what goes where, never stored.
+    """The plan of regularised optimal transport: the coupling, how much mass moves from x_i to y_j, never stored.
 
     Takes what `rot` takes, and keeps a copy of the points.
 

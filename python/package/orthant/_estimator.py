@@ -25,7 +25,7 @@ class OptimalTransportMap:
     Attributes
     ----------
     plan_ : Plan
-        What goes where.
+        The coupling: how much mass moves from each point to each other.
     n_features_in_ : int
         Number of coordinates.
     feature_names_in_ : array of str

@@ -72,7 +72,7 @@ pub(crate) enum Command {
     /// Sinkhorn divergence of two clouds: zero if they are equal, positive if not
     #[command(after_help = DIVERGENCE_EXAMPLES)]
     Divergence(Divergence),
-    /// Move one cloud to the other along the plan, bring columns of it back, or list what goes where
+    /// Move one cloud to the other along the plan, bring columns of it back, or list which points are coupled
     #[command(after_help = MAP_EXAMPLES)]
     Map(Map),
     /// One page about two clouds for a browser: the clouds, the map, potentials, convergence, values
@@ -118,7 +118,7 @@ const ROT_EXAMPLES: &str = "Examples:
   orthant rot x.csv y.csv --eps 0.1 --columns lon,lat --weights people
   orthant rot cells.h5ad --group day --between d0,d7 --eps 2%
   orthant rot x.csv y.csv --weights count --reach 0.5   unbalanced
-  orthant rot x.csv y.csv --picture map.png             what goes where
+  orthant rot x.csv y.csv --picture map.png             which points are coupled
   orthant rot x.csv y.csv --pairs pairs.csv --count 10000
   orthant rot x.npy y.npz:samples --anchors sobol --rank 2000
   zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json

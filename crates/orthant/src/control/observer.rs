@@ -37,7 +37,7 @@ impl Stop {
 pub struct Progress<'a> {
     /// Which problem is being solved.
     pub term: Term,
-    /// Of the problem that is being solved, which on the way to a small epsilon may be a larger one.
+    /// The regularisation of the problem that is being solved. On the way to a small epsilon this is a larger one.
     pub epsilon: f64,
     /// Iterations done, from 1.
     pub iteration: usize,

@@ -134,7 +134,7 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// The same points without a copy.
+    /// Borrows the points, without a copy of their coordinates.
     pub fn borrowed(&self) -> Points<'_> {
         let values = match &self.values {
             Values::F32(v) => Values::F32(Cow::Borrowed(v)),
@@ -262,7 +262,7 @@ impl<'a> Measure<'a> {
         self.mass
     }
 
-    /// The same measure with another mass, positive and finite.
+    /// Replaces the mass of the measure by another one, positive and finite.
     pub fn with_mass(self, mass: f64) -> Result<Self> {
         if mass > 0.0 && mass.is_finite() {
             Ok(Measure { mass, ..self })

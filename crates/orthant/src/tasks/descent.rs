@@ -165,7 +165,7 @@ pub struct FreeBarycenter {
     pub points: Vec<f64>,
     /// `sum_k l_k W(a_k, p)`, or of a debiased one `sum_k l_k S(a_k, p)`.
     pub value: f64,
-    /// The same before the first step.
+    /// What [`FreeBarycenter::value`] was before the first step.
     pub first: f64,
     /// `W(a_k, p)` or `S(a_k, p)`, one for each measure; 0 for measures of weight zero, which are left out.
     pub distances: Vec<f64>,
