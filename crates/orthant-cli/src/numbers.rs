@@ -23,6 +23,18 @@ pub(crate) fn number(x: f64) -> String {
     }
 }
 
+/// A probability: a fraction of two counts, without zeros at its end.
+pub(crate) fn probability(x: f64) -> String {
+    let text = number(x);
+    let (digits, exponent) = text.split_once('e').map_or((&text[..], None), |(d, e)| (d, Some(e)));
+    let digits = if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    };
+    exponent.map_or_else(|| digits.to_owned(), |exponent| format!("{digits}e{exponent}"))
+}
+
 /// The order of magnitude of an error, with this many decimals.
 pub(crate) fn rough(x: f64, decimals: usize) -> String {
     if x == 0.0 { "0".to_owned() } else { format!("{x:.decimals$e}") }
@@ -140,6 +152,12 @@ mod tests {
 
     fn interval(value: f64, low: f64, high: f64) -> String {
         with_interval(value, Some(Ends { low, high, kind: "bound" }))
+    }
+
+    #[test]
+    fn probabilities_have_no_zeros_at_their_end() {
+        let shown = [0.005, 1.0, 1.0 / 3.0, 1e-5, 0.04, 0.0].map(probability);
+        assert_eq!(shown, ["0.005", "1", "0.333333", "1e-5", "0.04", "0"]);
     }
 
     #[test]

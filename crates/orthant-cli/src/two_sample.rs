@@ -13,7 +13,7 @@ use crate::args::Test;
 use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::Inputs;
 use crate::json::{Envelope, MethodJson, Seconds};
-use crate::numbers::{count, number};
+use crate::numbers::{count, number, probability};
 use crate::output;
 use crate::outputs::Outputs;
 use crate::progress::Counter;
@@ -140,7 +140,7 @@ fn drawn(found: &TwoSample) -> Result<Picture, Failure> {
     let steps: Vec<[f64; 2]> =
         values.iter().enumerate().map(|(k, value)| [*value, (k + 1) as f64 / count]).collect();
     let mut panel = Panel::new()
-        .title(format!("p = {}", number(found.p_value)))
+        .title(format!("p = {}", probability(found.p_value)))
         .axes("divergence", "part of the permutations below");
     if !steps.is_empty() {
         panel.line("permutations", &steps, 0)?;
@@ -167,13 +167,13 @@ fn text(
         "{} of {} permutations are at least as far apart; steps of {}",
         count(report.exceeding),
         count(report.permutations),
-        number(report.resolution)
+        probability(report.resolution)
     );
     let Null { median, q90, q95, q99 } = report.null;
     let quantiles = format!("90 %: {}, 95 %: {}, 99 %: {}", number(q90), number(q95), number(q99));
     let method = format!("{}, rank {}", report.method.name, count(report.method.rank));
     let rows = vec![
-        ["p-value".to_owned(), number(report.p_value), tested],
+        ["p-value".to_owned(), probability(report.p_value), tested],
         [String::new(), String::new(), verdict.to_owned()],
         ["divergence".to_owned(), number(report.value), "of the clouds".to_owned()],
         ["  permuted".to_owned(), number(median), format!("median; {quantiles}")],
