@@ -19,30 +19,15 @@ use crate::sinkhorn::{self, Run};
 const TOLERANCE: f64 = 1e-3;
 const MOST_ITERATIONS: usize = 100;
 
-/// A cloud that may be gathered: its points and weights, and those that stand for them, if they would be few.
-pub(super) struct Crowd<'c> {
-    points: &'c Points<'c>,
-    weights: &'c [f64],
-    gathered: Option<(Points<'static>, Vec<f64>)>,
+/// A cloud that may be gathered.
+pub(super) struct Crowd<'c, T> {
+    pub(super) side: &'c Separable<'c, T>,
+    pub(super) points: &'c Points<'c>,
+    pub(super) weights: &'c [f64],
 }
 
-impl<'c> Crowd<'c> {
-    pub(super) fn new<T: Float>(
-        side: &Separable<'_, T>,
-        points: &'c Points<'c>,
-        weights: &'c [f64],
-    ) -> Self {
-        Crowd { points, weights, gathered: side.representatives(points, weights) }
-    }
-
-    /// The points to solve with first, and their weights.
-    fn few(&self) -> (&Points<'_>, &[f64]) {
-        match &self.gathered {
-            Some((points, weights)) => (points, weights),
-            None => (self.points, self.weights),
-        }
-    }
-}
+/// The points to solve with first, and their weights.
+type Few<'c> = (Points<'c>, Vec<f64>);
 
 /// What the gathered clouds send each other in the end, if there is reason to ask; with one cloud, what it sends itself.
 ///
@@ -51,36 +36,39 @@ pub(super) fn heard<T: Float>(
     task: &Task,
     lattice: &Lattice,
     cutoff: f64,
-    crowds: &[Crowd<'_>],
+    crowds: &[Crowd<'_, T>],
 ) -> Option<Heard> {
     if !task.flat || task.unbalanced.is_some() || task.run.algorithm != Algorithm::Auto {
         return None;
     }
-    if crowds.iter().all(|crowd| crowd.gathered.is_none()) {
+    let gathered: Vec<_> =
+        crowds.iter().map(|c| c.side.representatives(c.points, c.weights)).collect();
+    if gathered.iter().all(Option::is_none) {
         return None;
     }
+    let few: Vec<Few<'_>> = gathered
+        .into_iter()
+        .zip(crowds)
+        .map(|(gathered, crowd)| {
+            gathered.unwrap_or_else(|| (crowd.points.borrowed(), crowd.weights.to_vec()))
+        })
+        .collect();
     let run = Run {
         tolerance: task.run.tolerance.max(TOLERANCE),
         max_iterations: task.run.max_iterations.min(MOST_ITERATIONS),
         ..task.run
     };
-    exchanged::<T>(lattice, cutoff, crowds, run).ok()
+    exchanged::<T>(lattice, cutoff, &few, run).ok()
 }
 
-fn exchanged<T: Float>(
-    lattice: &Lattice,
-    cutoff: f64,
-    crowds: &[Crowd<'_>],
-    run: Run,
-) -> Result<Heard> {
+fn exchanged<T: Float>(lattice: &Lattice, cutoff: f64, few: &[Few<'_>], run: Run) -> Result<Heard> {
     let mut silent = |_: &mut Progress<'_>| Next::Continue;
-    let (x, a) = crowds[0].few();
-    let (y, b) = crowds.last().expect("one or two").few();
+    let ((x, a), (y, b)) = (&few[0], few.last().expect("one or two"));
     let goal = Goal { a, b, unbalanced: None };
     let side = |points| Separable::<T>::new(points, lattice, cutoff);
     // u = a: the plan of a constant cost.
     let start: Vec<f64> = a.iter().map(|a| a.ln()).collect();
-    if crowds.len() == 1 {
+    if few.len() == 1 {
         let mut kernel = FactoredSelf::new(side(x));
         sinkhorn::solve_self(&mut kernel, goal, Some(&start), run, &mut silent)?;
         return Ok(kernel.heard());

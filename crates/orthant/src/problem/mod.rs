@@ -1258,7 +1258,12 @@ impl<'p> Problem<'p> {
         let goal = self.goal(task);
         let (outcome, squared, builds);
         if task.is_self() {
-            let heard = gathered::heard::<T>(task, lattice, cutoff, &[Crowd::new(&side_x, x, a)]);
+            let heard = gathered::heard::<T>(
+                task,
+                lattice,
+                cutoff,
+                &[Crowd { side: &side_x, points: x, weights: a }],
+            );
             let mut kernel = FactoredSelf::new(side_x);
             let resumed = heard.is_some_and(|h| kernel.resume(&h, goal.targets()[0]).is_ok());
             let start = (!resumed).then_some(&task.start[..]);
@@ -1267,7 +1272,10 @@ impl<'p> Problem<'p> {
             builds = SelfKernel::builds(&kernel);
         } else {
             let side_y = Separable::<T>::new(y, lattice, cutoff);
-            let crowds = [Crowd::new(&side_x, x, a), Crowd::new(&side_y, y, b)];
+            let crowds = [
+                Crowd { side: &side_x, points: x, weights: a },
+                Crowd { side: &side_y, points: y, weights: b },
+            ];
             let heard = gathered::heard::<T>(task, lattice, cutoff, &crowds);
             let mut kernel = Factored::new(side_x, side_y);
             let resumed = heard.is_some_and(|h| kernel.resume(&h).is_ok());

@@ -334,15 +334,12 @@ impl<T: Float> Side for Separable<'_, T> {
     fn rebuild(&mut self, z: &[f64]) -> Result<()> {
         let begun = Instant::now();
         self.refresh = (4 * self.passes).max(FIRST_REFRESH);
-        let blind = self.aim(z);
+        let aimed = self.aim_at(z);
         self.completed.clear();
         self.completed.extend_from_slice(z);
         self.builds.count += 1;
         self.builds.time += begun.elapsed();
-        match blind {
-            Some(place) => Err(self.breakdown_at(place, 0.0)),
-            None => Ok(()),
-        }
+        aimed
     }
 
     fn arrange<'t>(&self, target: Target<'t>) -> Arranged<'t> {
