@@ -5,14 +5,14 @@
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
 use super::{
-    Arranged, Builds, Columns, ExactSide, Kernel, Marginal, Ordered, Pass, SelfKernel, Side, Target,
+    Arranged, Between, Builds, Columns, ExactSide, Kernel, Marginal, Ordered, Pass, Side, Target,
 };
 use crate::error::{Error, Result};
 use crate::numerics::log_sum;
 use crate::words::Cloud;
 
 /// The kernel between two clouds.
-pub(crate) struct Exact<S> {
+struct Exact<S> {
     x: S,
     g: Vec<f64>,
     /// `log K^T u`.
@@ -20,15 +20,30 @@ pub(crate) struct Exact<S> {
 }
 
 impl<S: Side> Exact<S> {
-    pub(crate) fn new(x: S) -> Self {
+    fn new(x: S) -> Self {
         let columns = x.rank();
         Exact { x, g: vec![f64::NEG_INFINITY; columns], message: vec![0.0; columns] }
     }
 }
 
-impl<S: ExactSide> Exact<S> {
+/// An exact kernel.
+pub(crate) trait ExactKernel: Kernel + Pass {
     /// Mean of `log k` under the plan: `-<P, C> / eps`.
-    pub(crate) fn expected_log(&mut self) -> f64 {
+    fn expected_log(&mut self) -> f64;
+}
+
+/// The kernel with these rows, of a cloud with itself or between two.
+pub(crate) fn exact<'s, S: ExactSide + 's>(side: S, is_self: bool) -> Box<dyn ExactKernel + 's> {
+    if is_self { Box::new(ExactSelf::new(side)) } else { Box::new(Exact::new(side)) }
+}
+
+/// The kernel with these rows between two clouds, which tells what its columns get.
+pub(crate) fn exact_columns<'s, S: Side + 's>(side: S) -> Box<dyn Columns + 's> {
+    Box::new(Exact::new(side))
+}
+
+impl<S: ExactSide> ExactKernel for Exact<S> {
+    fn expected_log(&mut self) -> f64 {
         self.x.expected_log(&self.g)
     }
 }
@@ -92,6 +107,37 @@ impl<S: Side> Kernel for Exact<S> {
         Ok(error)
     }
 
+    fn messages(&mut self) -> (&mut [f64], &[f64]) {
+        (&mut self.g, &self.message)
+    }
+
+    fn go_back(&mut self, z: &[f64]) {
+        self.g.copy_from_slice(z);
+    }
+
+    fn between(&mut self) -> Option<&mut dyn Between> {
+        Some(self)
+    }
+
+    fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
+        self.x.potential(f);
+        g.copy_from_slice(&self.g);
+    }
+
+    fn marginals(&mut self, a: Target<'_>, b: Target<'_>) -> Result<[Marginal; 2]> {
+        prepare(&mut self.x, &self.g)?;
+        let (mut f, mut s) = (vec![0.0; self.rows()], vec![0.0; self.rows()]);
+        self.x.potential(&mut f);
+        self.x.log_apply(&self.g, &mut s)?;
+        Ok([Marginal::of(&f, &s, a), Marginal::of(&self.g, &self.message, b)])
+    }
+
+    fn builds(&self) -> Builds {
+        self.x.builds()
+    }
+}
+
+impl<S: Side> Between for Exact<S> {
     fn products(
         &mut self,
         f: &[f64],
@@ -113,31 +159,6 @@ impl<S: Side> Kernel for Exact<S> {
 
     fn depth(&self) -> f64 {
         self.x.depth()
-    }
-
-    fn messages(&mut self) -> (&mut [f64], &[f64]) {
-        (&mut self.g, &self.message)
-    }
-
-    fn go_back(&mut self, z: &[f64]) {
-        self.g.copy_from_slice(z);
-    }
-
-    fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
-        self.x.potential(f);
-        g.copy_from_slice(&self.g);
-    }
-
-    fn marginals(&mut self, a: Target<'_>, b: Target<'_>) -> Result<[Marginal; 2]> {
-        prepare(&mut self.x, &self.g)?;
-        let (mut f, mut s) = (vec![0.0; self.rows()], vec![0.0; self.rows()]);
-        self.x.potential(&mut f);
-        self.x.log_apply(&self.g, &mut s)?;
-        Ok([Marginal::of(&f, &s, a), Marginal::of(&self.g, &self.message, b)])
-    }
-
-    fn builds(&self) -> Builds {
-        self.x.builds()
     }
 }
 
@@ -178,7 +199,7 @@ impl<S: Side> Pass for Exact<S> {
 }
 
 /// The kernel of a cloud with itself.
-pub(crate) struct ExactSelf<S> {
+struct ExactSelf<S> {
     x: S,
     f: Vec<f64>,
     /// `log K u`.
@@ -186,7 +207,7 @@ pub(crate) struct ExactSelf<S> {
 }
 
 impl<S: Side> ExactSelf<S> {
-    pub(crate) fn new(x: S) -> Self {
+    fn new(x: S) -> Self {
         let rows = x.rows();
         ExactSelf { x, f: vec![0.0; rows], sums: vec![0.0; rows] }
     }
@@ -197,9 +218,8 @@ impl<S: Side> ExactSelf<S> {
     }
 }
 
-impl<S: ExactSide> ExactSelf<S> {
-    /// Mean of `log k` under the plan: `-<P, C> / eps`.
-    pub(crate) fn expected_log(&mut self) -> f64 {
+impl<S: ExactSide> ExactKernel for ExactSelf<S> {
+    fn expected_log(&mut self) -> f64 {
         self.x.set_potential(&self.f);
         self.x.expected_log(&self.f)
     }
@@ -234,8 +254,12 @@ impl<S: Side> Pass for ExactSelf<S> {
     }
 }
 
-impl<S: Side> SelfKernel for ExactSelf<S> {
+impl<S: Side> Kernel for ExactSelf<S> {
     fn rows(&self) -> usize {
+        self.f.len()
+    }
+
+    fn columns(&self) -> usize {
         self.f.len()
     }
 
@@ -250,18 +274,24 @@ impl<S: Side> SelfKernel for ExactSelf<S> {
         Ok(())
     }
 
-    fn update(&mut self, a: Ordered<'_>) -> Result<f64> {
+    fn update_x(&mut self, _: Ordered<'_>) -> Result<f64> {
+        Ok(0.0)
+    }
+
+    fn update_y(&mut self, a: Ordered<'_>) -> Result<f64> {
         self.apply()?;
         Ok(advance(&mut self.f, &self.sums, a.get(), |old, new| 0.5 * (old + new)))
     }
 
-    fn potential(&self, f: &mut [f64]) {
+    fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
         f.copy_from_slice(&self.f);
+        g.copy_from_slice(&self.f);
     }
 
-    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal> {
+    fn marginals(&mut self, a: Target<'_>, _: Target<'_>) -> Result<[Marginal; 2]> {
         self.apply()?;
-        Ok(Marginal::of(&self.f, &self.sums, a))
+        let marginal = Marginal::of(&self.f, &self.sums, a);
+        Ok([marginal.clone(), marginal])
     }
 
     fn builds(&self) -> Builds {

@@ -1,8 +1,8 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
 use super::{
-    Arranged, Builds, Columns, Conditional, Coordinates, Kernel, Marginal, Mixed, Ordered,
-    SelfKernel, Separable, Side, Stored, Target,
+    Arranged, Between, Builds, Columns, Conditional, Coordinates, Kernel, Marginal, Mixed, Ordered,
+    Separable, Side, Stored, Target,
 };
 use crate::error::{Error, Result};
 use crate::numerics::log_sum;
@@ -40,9 +40,17 @@ pub(crate) struct Heard {
     passes: usize,
 }
 
-impl<T: Float> Factored<Separable<'_, T>> {
-    /// Starts from what other points of the same clouds have sent.
-    pub(crate) fn resume(&mut self, heard: &Heard) -> Result<()> {
+/// A plan on a lattice.
+pub(crate) trait LatticePlan: Kernel + Moments {
+    /// Starts from what other points of the same clouds have sent; of a cloud with itself, with the scaling that
+    /// answers it with the marginal `a`.
+    fn resume(&mut self, heard: &Heard, a: Target<'_>) -> Result<()>;
+
+    fn heard(self: Box<Self>) -> Heard;
+}
+
+impl<T: Float> LatticePlan for Factored<Separable<'_, T>> {
+    fn resume(&mut self, heard: &Heard, _: Target<'_>) -> Result<()> {
         let [z, y] = &heard.messages[..] else { unreachable!("of two clouds") };
         self.x.resume(z, heard.passes)?;
         self.y.resume(y, heard.passes).map_err(of_second)?;
@@ -51,17 +59,17 @@ impl<T: Float> Factored<Separable<'_, T>> {
         Ok(())
     }
 
-    pub(crate) fn heard(mut self) -> Heard {
+    fn heard(mut self: Box<Self>) -> Heard {
         let passes = self.x.passes();
-        self.x.whole_message(&mut self.y_message);
-        self.y.whole_message(&mut self.z_message);
+        let Factored { x, y, z_message, y_message } = &mut *self;
+        x.whole_message(y_message);
+        y.whole_message(z_message);
         Heard { messages: vec![self.z_message, self.y_message], passes }
     }
 }
 
-impl<T: Float> FactoredSelf<Separable<'_, T>> {
-    /// Starts from what other points of the same cloud have sent, with the scaling that answers it.
-    pub(crate) fn resume(&mut self, heard: &Heard, a: Target<'_>) -> Result<()> {
+impl<T: Float> LatticePlan for FactoredSelf<Separable<'_, T>> {
+    fn resume(&mut self, heard: &Heard, a: Target<'_>) -> Result<()> {
         let [z] = &heard.messages[..] else { unreachable!("of one cloud") };
         self.side.resume(z, heard.passes)?;
         let a = self.side.arrange(a);
@@ -69,9 +77,10 @@ impl<T: Float> FactoredSelf<Separable<'_, T>> {
         Ok(())
     }
 
-    pub(crate) fn heard(mut self) -> Heard {
+    fn heard(mut self: Box<Self>) -> Heard {
         let passes = self.side.passes();
-        self.side.whole_message(&mut self.message);
+        let FactoredSelf { side, message, .. } = &mut *self;
+        side.whole_message(message);
         Heard { messages: vec![self.message], passes }
     }
 }
@@ -158,37 +167,6 @@ impl<S: Side> Kernel for Factored<S> {
         self.y.update(&self.y_message, b, &mut self.z_message).map_err(of_second)
     }
 
-    fn products(
-        &mut self,
-        f: &[f64],
-        g: &[f64],
-        whole: bool,
-        rows: &mut [f64],
-        columns: &mut [f64],
-    ) -> Result<()> {
-        let Factored { x, y, z_message, y_message } = self;
-        x.set_potential(f);
-        y.set_potential(g);
-        if whole {
-            x.message(f, y_message);
-            y.message(g, z_message);
-            prepare_whole(x, z_message)?;
-            x.log_apply(z_message, rows)?;
-            return prepare_whole(y, y_message)
-                .and_then(|()| y.log_apply(y_message, columns))
-                .map_err(of_second);
-        }
-        // Three passes: with the message of before, for the one that `g` sends, and with those of now.
-        y.exchange(y_message, columns, z_message).map_err(of_second)?;
-        prepare(x, y, z_message)?;
-        x.exchange(z_message, rows, y_message)?;
-        prepare(y, x, y_message).and_then(|()| y.log_apply(y_message, columns)).map_err(of_second)
-    }
-
-    fn depth(&self) -> f64 {
-        self.x.depth()
-    }
-
     fn messages(&mut self) -> (&mut [f64], &[f64]) {
         (&mut self.z_message, &self.y_message)
     }
@@ -200,6 +178,10 @@ impl<S: Side> Kernel for Factored<S> {
             self.x.note_absent(z);
             let _ = self.x.rebuild(z);
         }
+    }
+
+    fn between(&mut self) -> Option<&mut dyn Between> {
+        Some(self)
     }
 
     fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
@@ -239,6 +221,39 @@ impl<S: Side> Kernel for Factored<S> {
     }
 }
 
+impl<S: Side> Between for Factored<S> {
+    fn products(
+        &mut self,
+        f: &[f64],
+        g: &[f64],
+        whole: bool,
+        rows: &mut [f64],
+        columns: &mut [f64],
+    ) -> Result<()> {
+        let Factored { x, y, z_message, y_message } = self;
+        x.set_potential(f);
+        y.set_potential(g);
+        if whole {
+            x.message(f, y_message);
+            y.message(g, z_message);
+            prepare_whole(x, z_message)?;
+            x.log_apply(z_message, rows)?;
+            return prepare_whole(y, y_message)
+                .and_then(|()| y.log_apply(y_message, columns))
+                .map_err(of_second);
+        }
+        // Three passes: with the message of before, for the one that `g` sends, and with those of now.
+        y.exchange(y_message, columns, z_message).map_err(of_second)?;
+        prepare(x, y, z_message)?;
+        x.exchange(z_message, rows, y_message)?;
+        prepare(y, x, y_message).and_then(|()| y.log_apply(y_message, columns)).map_err(of_second)
+    }
+
+    fn depth(&self) -> f64 {
+        self.x.depth()
+    }
+}
+
 impl<S: Side> Columns for Factored<S> {
     fn column_sums(&mut self, out: &mut [f64]) -> Result<()> {
         let Factored { x, y, y_message, .. } = self;
@@ -259,11 +274,6 @@ impl<S: Side> FactoredSelf<S> {
         FactoredSelf { side, message: vec![0.0; rank], next: vec![0.0; rank] }
     }
 
-    /// What the cloud sends to itself: `log Xi^T u`.
-    pub(crate) fn message(&self) -> &[f64] {
-        &self.message
-    }
-
     fn prepare(&mut self) -> Result<()> {
         if self.side.needs_rebuild(&self.message) {
             self.side.note_absent(&self.message);
@@ -274,13 +284,17 @@ impl<S: Side> FactoredSelf<S> {
     }
 }
 
-impl<S: Side> SelfKernel for FactoredSelf<S> {
+impl<S: Side> Kernel for FactoredSelf<S> {
     fn rows(&self) -> usize {
         self.side.rows()
     }
 
-    fn arrange<'t>(&self, target: Target<'t>) -> Arranged<'t> {
-        self.side.arrange(target)
+    fn columns(&self) -> usize {
+        self.side.rows()
+    }
+
+    fn arrange<'t>(&self, targets: [Target<'t>; 2]) -> [Arranged<'t>; 2] {
+        targets.map(|target| self.side.arrange(target))
     }
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
@@ -295,15 +309,20 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
         Ok(())
     }
 
-    fn update(&mut self, a: Ordered<'_>) -> Result<f64> {
+    fn update_x(&mut self, _: Ordered<'_>) -> Result<f64> {
+        Ok(0.0)
+    }
+
+    fn update_y(&mut self, a: Ordered<'_>) -> Result<f64> {
         self.prepare()?;
         let error = self.side.average(&self.message, a, &mut self.next)?;
         std::mem::swap(&mut self.message, &mut self.next);
         Ok(error)
     }
 
-    fn potential(&self, f: &mut [f64]) {
+    fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
         self.side.potential(f);
+        g.copy_from_slice(f);
     }
 
     fn settle(&mut self, allowed: f64) -> Result<f64> {
@@ -320,12 +339,13 @@ impl<S: Side> SelfKernel for FactoredSelf<S> {
         Ok(lost.max(0.0))
     }
 
-    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal> {
+    fn marginals(&mut self, a: Target<'_>, _: Target<'_>) -> Result<[Marginal; 2]> {
         self.prepare()?;
         let (mut f, mut s) = (vec![0.0; self.rows()], vec![0.0; self.rows()]);
         self.side.potential(&mut f);
         self.side.log_apply(&self.message, &mut s)?;
-        Ok(Marginal::of(&f, &s, a))
+        let marginal = Marginal::of(&f, &s, a);
+        Ok([marginal.clone(), marginal])
     }
 
     fn builds(&self) -> Builds {
@@ -358,7 +378,10 @@ pub(crate) trait Moments {
 }
 
 /// A plan of stored features.
-pub(crate) trait StoredPlan<'f, T>: Moments {
+pub(crate) trait StoredPlan<'f, T>: Kernel + Moments {
+    /// What the first cloud and the second last sent, `log Xi^T u` and `log Zeta^T v`; of a cloud with itself, one.
+    fn sent(&self) -> Vec<Vec<f64>>;
+
     /// The points of the second cloud, given a feature.
     fn second(&mut self) -> &mut dyn Conditional;
 
@@ -367,6 +390,10 @@ pub(crate) trait StoredPlan<'f, T>: Moments {
 }
 
 impl<'f, T: Float> StoredPlan<'f, T> for Factored<Stored<'f, T>> {
+    fn sent(&self) -> Vec<Vec<f64>> {
+        vec![self.y_message.clone(), self.z_message.clone()]
+    }
+
     fn second(&mut self) -> &mut dyn Conditional {
         &mut self.y
     }
@@ -377,6 +404,10 @@ impl<'f, T: Float> StoredPlan<'f, T> for Factored<Stored<'f, T>> {
 }
 
 impl<'f, T: Float> StoredPlan<'f, T> for FactoredSelf<Stored<'f, T>> {
+    fn sent(&self) -> Vec<Vec<f64>> {
+        vec![self.message.clone()]
+    }
+
     fn second(&mut self) -> &mut dyn Conditional {
         &mut self.side
     }

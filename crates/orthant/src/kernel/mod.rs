@@ -28,8 +28,8 @@ mod stored;
 mod target;
 
 pub(crate) use draw::{Conditional, Open, ROUNDS, Waiting};
-pub(crate) use exact::{Exact, ExactSelf};
-pub(crate) use factored::{Factored, FactoredSelf, Heard, Moments, StoredPlan};
+pub(crate) use exact::{exact, exact_columns};
+pub(crate) use factored::{Factored, FactoredSelf, Heard, LatticePlan, StoredPlan};
 pub(crate) use logs::{LogPass, Nearly};
 pub(crate) use nystrom::{Factors, PlanSide};
 pub(crate) use pass::Pass;
@@ -182,9 +182,13 @@ impl Marginal {
     }
 }
 
-/// A positive kernel matrix `K` between two clouds, with scalings `u` and `v`.
+/// A positive kernel matrix `K` with scalings `u` and `v`, between two clouds or of a cloud with itself.
 ///
 /// The potentials are logarithms here: `f = log u = alpha / eps`, `g = log v = beta / eps`.
+///
+/// Of a cloud with itself `K` is symmetric and `u` is `v`: an iteration is the averaged update
+/// `u <- sqrt(u * (a / K u))`, which is [`Kernel::update_y`], and [`Kernel::update_x`] does nothing. Such a kernel is not
+/// [`Kernel::between`] two clouds.
 pub(crate) trait Kernel: Send {
     fn rows(&self) -> usize;
 
@@ -218,25 +222,13 @@ pub(crate) trait Kernel: Send {
         (&mut [], &[])
     }
 
-    /// `log K e^g` and `log K^T e^f` of any potentials. What `u` and `v` are afterwards is the kernel's business:
-    /// [`Kernel::start`] comes before the next update.
-    ///
-    /// Quick products are right where potentials have moved by less than half of [`Kernel::depth`] since the last
-    /// `whole` ones, and no point is deeper than that.
-    fn products(
-        &mut self,
-        f: &[f64],
-        g: &[f64],
-        whole: bool,
-        rows: &mut [f64],
-        columns: &mut [f64],
-    ) -> Result<()>;
-
-    /// See [`Side::depth`].
-    fn depth(&self) -> f64;
-
     /// Goes back to an earlier message, whatever `v` is now.
     fn go_back(&mut self, _z: &[f64]) {}
+
+    /// The kernel as one between two clouds, unless it is that of a cloud with itself.
+    fn between(&mut self) -> Option<&mut dyn Between> {
+        None
+    }
 
     /// Writes `log u` and `log v`.
     fn potentials(&self, f: &mut [f64], g: &mut [f64]);
@@ -253,37 +245,28 @@ pub(crate) trait Kernel: Send {
     fn builds(&self) -> Builds;
 }
 
-/// A kernel that tells what its columns get.
+/// A kernel between two clouds.
+pub(crate) trait Between: Kernel {
+    /// `log K e^g` and `log K^T e^f` of any potentials. What `u` and `v` are afterwards is the kernel's business:
+    /// [`Kernel::start`] comes before the next update.
+    ///
+    /// Quick products are right where potentials have moved by less than half of [`Between::depth`] since the last
+    /// `whole` ones, and no point is deeper than that.
+    fn products(
+        &mut self,
+        f: &[f64],
+        g: &[f64],
+        whole: bool,
+        rows: &mut [f64],
+        columns: &mut [f64],
+    ) -> Result<()>;
+
+    /// See [`Side::depth`].
+    fn depth(&self) -> f64;
+}
+
+/// A kernel between two clouds that tells what its columns get.
 pub(crate) trait Columns: Kernel {
     /// `log K^T u`.
     fn column_sums(&mut self, out: &mut [f64]) -> Result<()>;
-}
-
-/// A positive symmetric kernel matrix of one cloud with itself; the plan is `diag(u) K diag(u)`.
-pub(crate) trait SelfKernel: Send {
-    fn rows(&self) -> usize;
-
-    /// See [`Kernel::arrange`].
-    fn arrange<'t>(&self, target: Target<'t>) -> Arranged<'t> {
-        Arranged::same(target)
-    }
-
-    /// Sets `u` (by its logarithm).
-    fn start(&mut self, f: &[f64]) -> Result<()>;
-
-    /// `u <- sqrt(u * (a / K u))`; returns the error `||u * K u - a||_1` of the `u` before.
-    fn update(&mut self, a: Ordered<'_>) -> Result<f64>;
-
-    /// Writes `log u`.
-    fn potential(&self, f: &mut [f64]);
-
-    /// See [`Kernel::settle`].
-    fn settle(&mut self, _allowed: f64) -> Result<f64> {
-        Ok(0.0)
-    }
-
-    /// The marginal of the plan.
-    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal>;
-
-    fn builds(&self) -> Builds;
 }

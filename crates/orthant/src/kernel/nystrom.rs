@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::stored::contract;
 use super::target::{Step, Tally};
-use super::{Builds, Kernel, Marginal, Ordered, Relaxed, SelfKernel, Target};
+use super::{Between, Builds, Kernel, Marginal, Ordered, Relaxed, Target};
 use crate::error::{Error, Result};
 use crate::features::Basis;
 use crate::measure::Points;
@@ -49,18 +49,18 @@ impl Factors {
         self.basis.landmarks()
     }
 
-    /// The kernel between the clouds.
-    pub(crate) fn cross(&self) -> Nystrom<'_> {
-        let half = |cloud| Half::new(&self.clouds[cloud as usize], self.basis.stride(), cloud);
-        Nystrom { x: half(Cloud::X), y: half(Cloud::Y) }
-    }
-
-    /// The kernel of a cloud with itself.
-    pub(crate) fn own(&self, cloud: Cloud) -> NystromSelf<'_> {
+    /// The kernel between the two clouds, or that of one with itself.
+    pub(crate) fn kernel(&self, clouds: [Cloud; 2]) -> Box<dyn Kernel + '_> {
         let stride = self.basis.stride();
+        let half = |cloud, called| Half::new(&self.clouds[cloud as usize], stride, called);
+        let [x, y] = clouds;
+        if x != y {
+            return Box::new(Nystrom { x: half(x, Cloud::X), y: half(y, Cloud::Y) });
+        }
         // A term of a cloud with itself has but one.
-        let half = Half { logs: true, ..Half::new(&self.clouds[cloud as usize], stride, Cloud::X) };
-        NystromSelf { half, received: Message { values: Aligned::zeros(stride), scale: 0.0 } }
+        let half = Half { logs: true, ..half(x, Cloud::X) };
+        let received = Message { values: Aligned::zeros(stride), scale: 0.0 };
+        Box::new(NystromSelf { half, received })
     }
 
     /// `sum_ij P_ij ||x_i - y_j||^2` of a plan, in linear time:
@@ -392,7 +392,7 @@ impl<'a> Half<'a> {
 }
 
 /// The kernel between two clouds.
-pub(crate) struct Nystrom<'a> {
+struct Nystrom<'a> {
     x: Half<'a>,
     y: Half<'a>,
 }
@@ -428,22 +428,8 @@ impl Kernel for Nystrom<'_> {
         self.x.update(&self.y.message, a)
     }
 
-    fn products(
-        &mut self,
-        f: &[f64],
-        g: &[f64],
-        _: bool,
-        rows: &mut [f64],
-        columns: &mut [f64],
-    ) -> Result<()> {
-        self.x.send(f);
-        self.y.send(g);
-        self.x.write_log_products(&self.y.message, rows)?;
-        self.y.write_log_products(&self.x.message, columns)
-    }
-
-    fn depth(&self) -> f64 {
-        f64::INFINITY
+    fn between(&mut self) -> Option<&mut dyn Between> {
+        Some(self)
     }
 
     fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
@@ -466,15 +452,39 @@ impl Kernel for Nystrom<'_> {
     }
 }
 
+impl Between for Nystrom<'_> {
+    fn products(
+        &mut self,
+        f: &[f64],
+        g: &[f64],
+        _: bool,
+        rows: &mut [f64],
+        columns: &mut [f64],
+    ) -> Result<()> {
+        self.x.send(f);
+        self.y.send(g);
+        self.x.write_log_products(&self.y.message, rows)?;
+        self.y.write_log_products(&self.x.message, columns)
+    }
+
+    fn depth(&self) -> f64 {
+        f64::INFINITY
+    }
+}
+
 /// The kernel of a cloud with itself: positive-definite, at least.
-pub(crate) struct NystromSelf<'a> {
+struct NystromSelf<'a> {
     half: Half<'a>,
     /// The message that the side sent to itself.
     received: Message,
 }
 
-impl SelfKernel for NystromSelf<'_> {
+impl Kernel for NystromSelf<'_> {
     fn rows(&self) -> usize {
+        self.half.rows()
+    }
+
+    fn columns(&self) -> usize {
         self.half.rows()
     }
 
@@ -491,7 +501,11 @@ impl SelfKernel for NystromSelf<'_> {
         Ok(())
     }
 
-    fn update(&mut self, a: Ordered<'_>) -> Result<f64> {
+    fn update_x(&mut self, _: Ordered<'_>) -> Result<f64> {
+        Ok(0.0)
+    }
+
+    fn update_y(&mut self, a: Ordered<'_>) -> Result<f64> {
         std::mem::swap(&mut self.half.message, &mut self.received);
         let z = &self.received;
         let Target { weights: a, relaxed } = a.get();
@@ -507,12 +521,15 @@ impl SelfKernel for NystromSelf<'_> {
         Ok(tally.error)
     }
 
-    fn potential(&self, f: &mut [f64]) {
+    fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
         f.copy_from_slice(&self.half.state);
+        g.copy_from_slice(&self.half.state);
     }
 
-    fn marginal(&mut self, a: Target<'_>) -> Result<Marginal> {
-        Ok(Marginal::of(&self.half.state, &self.half.log_products(&self.half.message)?, a))
+    fn marginals(&mut self, a: Target<'_>, _: Target<'_>) -> Result<[Marginal; 2]> {
+        let sums = self.half.log_products(&self.half.message)?;
+        let marginal = Marginal::of(&self.half.state, &sums, a);
+        Ok([marginal.clone(), marginal])
     }
 
     fn builds(&self) -> Builds {

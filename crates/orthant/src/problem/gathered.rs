@@ -8,7 +8,7 @@ use super::Task;
 use crate::anchors::Lattice;
 use crate::control::{Next, Progress};
 use crate::error::Result;
-use crate::kernel::{Factored, FactoredSelf, Heard, Separable};
+use crate::kernel::{Factored, FactoredSelf, Heard, LatticePlan, Separable};
 use crate::measure::Points;
 use crate::numerics::simd::Float;
 use crate::options::Algorithm;
@@ -68,12 +68,11 @@ fn exchanged<T: Float>(lattice: &Lattice, cutoff: f64, few: &[Few<'_>], run: Run
     let side = |points| Separable::<T>::new(points, lattice, cutoff);
     // u = a: the plan of a constant cost.
     let start: Vec<f64> = a.iter().map(|a| a.ln()).collect();
-    if few.len() == 1 {
-        let mut kernel = FactoredSelf::new(side(x));
-        sinkhorn::solve_self(&mut kernel, goal, Some(&start), run, &mut silent)?;
-        return Ok(kernel.heard());
-    }
-    let mut kernel = Factored::new(side(x), side(y));
-    sinkhorn::solve(&mut kernel, goal, Some(&start), run, &mut silent)?;
+    let mut kernel: Box<dyn LatticePlan> = if few.len() == 1 {
+        Box::new(FactoredSelf::new(side(x)))
+    } else {
+        Box::new(Factored::new(side(x), side(y)))
+    };
+    sinkhorn::solve(&mut *kernel, goal, Some(&start), run, &mut silent)?;
     Ok(kernel.heard())
 }

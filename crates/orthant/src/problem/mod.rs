@@ -35,9 +35,8 @@ use crate::features::{
     SquaredEuclidean, landmarks, lattice_map,
 };
 use crate::kernel::{
-    Builds, Conditional, Coordinates, Exact, ExactSelf, ExactSide, Factored, FactoredSelf, Factors,
-    Kernel, LogPass, Moments, PlanSide, Recomputed, SelfKernel, Separable, Side, Stored,
-    StoredPlan,
+    self, Builds, Conditional, Coordinates, ExactSide, Factored, FactoredSelf, Factors, Kernel,
+    LatticePlan, LogPass, PlanSide, Recomputed, Separable, Side, Stored, StoredPlan,
 };
 use crate::measure::{Measure, Points};
 use crate::numerics::simd::{self, Float};
@@ -1051,27 +1050,14 @@ impl<'p> Problem<'p> {
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
         let goal = self.goal(task);
-        let mut messages = Vec::new();
-        let (outcome, mut plan, builds): (Outcome, Box<dyn StoredPlan<'f, T> + 'f>, _) = match sides
-        {
-            (side, None) => {
-                let mut kernel = FactoredSelf::new(side);
-                let outcome = task.solve_self(&mut kernel, goal, observer)?;
-                messages.push(kernel.message().to_vec());
-                let builds = SelfKernel::builds(&kernel);
-                (outcome, Box::new(kernel), builds)
-            }
-            (x, Some(y)) => {
-                let mut kernel = Factored::new(x, y);
-                let outcome = task.solve(&mut kernel, goal, observer)?;
-                if task.run.algorithm != Algorithm::Accelerated {
-                    let (z, y) = kernel.messages();
-                    messages = vec![y.to_vec(), z.to_vec()];
-                }
-                let builds = Kernel::builds(&kernel);
-                (outcome, Box::new(kernel), builds)
-            }
+        let mut plan: Box<dyn StoredPlan<'f, T> + 'f> = match sides {
+            (side, None) => Box::new(FactoredSelf::new(side)),
+            (x, Some(y)) => Box::new(Factored::new(x, y)),
         };
+        let outcome = task.solve(&mut *plan, goal, observer)?;
+        let accelerated = !task.is_self() && task.run.algorithm == Algorithm::Accelerated;
+        let mut messages = if accelerated { Vec::new() } else { plan.sent() };
+        let builds = plan.builds();
         // Of the plan of mass 1, as the potentials: those of both clouds, or the first.
         let excess = match (task.is_self(), &task.unbalanced) {
             (true, _) => 0.5 * outcome.x.log_mass,
@@ -1256,20 +1242,11 @@ impl<'p> Problem<'p> {
         let side_x = Separable::<T>::new(x, lattice, cutoff);
         let of_x: &Coordinates<'_> = &|i, out| x.copy_coordinates(i, 0, out);
         let goal = self.goal(task);
-        let (outcome, squared, builds);
-        if task.is_self() {
-            let heard = gathered::heard::<T>(
-                task,
-                lattice,
-                cutoff,
-                &[Crowd { side: &side_x, points: x, weights: a }],
-            );
-            let mut kernel = FactoredSelf::new(side_x);
-            let resumed = heard.is_some_and(|h| kernel.resume(&h, goal.targets()[0]).is_ok());
-            let start = (!resumed).then_some(&task.start[..]);
-            outcome = sinkhorn::solve_self(&mut kernel, goal, start, task.run, observer)?;
-            squared = kernel.squared_distance(x.dim(), of_x, of_x);
-            builds = SelfKernel::builds(&kernel);
+        let of_y: &Coordinates<'_> = &|j, out| y.copy_coordinates(j, 0, out);
+        let (heard, mut kernel): (_, Box<dyn LatticePlan>) = if task.is_self() {
+            let crowds = [Crowd { side: &side_x, points: x, weights: a }];
+            let heard = gathered::heard::<T>(task, lattice, cutoff, &crowds);
+            (heard, Box::new(FactoredSelf::new(side_x)))
         } else {
             let side_y = Separable::<T>::new(y, lattice, cutoff);
             let crowds = [
@@ -1277,14 +1254,14 @@ impl<'p> Problem<'p> {
                 Crowd { side: &side_y, points: y, weights: b },
             ];
             let heard = gathered::heard::<T>(task, lattice, cutoff, &crowds);
-            let mut kernel = Factored::new(side_x, side_y);
-            let resumed = heard.is_some_and(|h| kernel.resume(&h).is_ok());
-            let start = (!resumed).then_some(&task.start[..]);
-            outcome = sinkhorn::solve(&mut kernel, goal, start, task.run, observer)?;
-            let of_y: &Coordinates<'_> = &|j, out| y.copy_coordinates(j, 0, out);
-            squared = kernel.squared_distance(x.dim(), of_x, of_y);
-            builds = Kernel::builds(&kernel);
-        }
+            (heard, Box::new(Factored::new(side_x, side_y)))
+        };
+        let resumed = heard.is_some_and(|h| kernel.resume(&h, goal.targets()[0]).is_ok());
+        let start = (!resumed).then_some(&task.start[..]);
+        let outcome = sinkhorn::solve(&mut *kernel, goal, start, task.run, observer)?;
+        let squared = kernel.squared_distance(x.dim(), of_x, of_y);
+        let builds = kernel.builds();
+        drop(kernel);
         let (dropped, worth) = self.with_all_nodes(lattice, [x, y], &outcome, goal)?;
         let logs = value_bound(1.0, lattice.ratio()) + outcome.left_out + T::ROUNDING;
         let bound = task.bound(&outcome, logs) + dropped;
@@ -1370,16 +1347,10 @@ impl<'p> Problem<'p> {
         side: S,
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
-        let goal = self.goal(task);
-        let (outcome, log, builds) = if task.is_self() {
-            let mut kernel = ExactSelf::new(side);
-            let outcome = task.solve_self(&mut kernel, goal, observer)?;
-            (outcome, kernel.expected_log(), SelfKernel::builds(&kernel))
-        } else {
-            let mut kernel = Exact::new(side);
-            let outcome = task.solve(&mut kernel, goal, observer)?;
-            (outcome, kernel.expected_log(), Kernel::builds(&kernel))
-        };
+        let mut kernel = kernel::exact(side, task.is_self());
+        let outcome = task.solve(&mut *kernel, self.goal(task), observer)?;
+        let (log, builds) = (kernel.expected_log(), kernel.builds());
+        drop(kernel);
         Ok(self.solved_exactly(task, outcome, log, builds))
     }
 
@@ -1400,14 +1371,9 @@ impl<'p> Problem<'p> {
     /// With signed features, whose products must turn out positive.
     fn nystrom(&self, task: &Task, observer: &mut dyn Observer) -> Result<Solved> {
         let (stage, factors) = self.factors(task.term);
-        let goal = self.goal(task);
-        let (outcome, builds) = if task.is_self() {
-            let mut kernel = factors.own(task.x);
-            (task.solve_self(&mut kernel, goal, observer)?, kernel.builds())
-        } else {
-            let mut kernel = factors.cross();
-            (task.solve(&mut kernel, goal, observer)?, kernel.builds())
-        };
+        let mut kernel = factors.kernel([task.x, task.y]);
+        let outcome = task.solve(&mut *kernel, self.goal(task), observer)?;
+        let builds = kernel.builds();
         let side = |cloud, potential, sums| {
             let points = stage.points(cloud, Part::Support);
             PlanSide { cloud, points, potential, sums }
@@ -1731,15 +1697,6 @@ impl Task {
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
         sinkhorn::solve(kernel, goal, Some(&self.start), self.run, observer)
-    }
-
-    fn solve_self(
-        &self,
-        kernel: &mut dyn SelfKernel,
-        goal: Goal<'_>,
-        observer: &mut dyn Observer,
-    ) -> Result<Outcome> {
-        sinkhorn::solve_self(kernel, goal, Some(&self.start), self.run, observer)
     }
 }
 

@@ -7,14 +7,11 @@ use super::{Problem, Solved, Storage, Task, auto};
 use crate::anchors::Lattice;
 use crate::control::{Observer, Stop};
 use crate::error::{Error, Result};
-use crate::kernel::{
-    Builds, Exact, ExactSelf, Factored, FactoredSelf, Kernel, Recomputed, SelfKernel, Separable,
-    Stored,
-};
+use crate::kernel::{self, Builds, Factored, FactoredSelf, Kernel, Recomputed, Separable, Stored};
 use crate::numerics::simd::Float;
 use crate::options::Precision;
-use crate::sinkhorn::Outcome;
-use crate::sinkhorn::polish::{self, Care, Model, Near, NearCross, NearSelf};
+use crate::sinkhorn;
+use crate::sinkhorn::polish::{self, Care, Model};
 use crate::words::{Cloud, Part, Shape, Term};
 
 /// Errors of solves with a model relative to what is asked of it: about those of random features, and of a lattice.
@@ -35,39 +32,18 @@ impl Problem<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Solved> {
         let (goal, run) = (self.goal(task), task.run);
-        let [a, b] = goal.targets();
         let side = Recomputed::new(self.entries(task.term, task.x, Part::Support, task.y));
+        let mut kernel = kernel::exact(side, task.is_self());
         let mut ended = (0, Stop::Converged);
-        let (mut f, mut g) = (vec![0.0; goal.a.len()], vec![0.0; goal.b.len()]);
-        let (x, y, log);
-        if task.is_self() {
-            let mut kernel = ExactSelf::new(side);
-            self.with_model(task, rough, potential, &mut |model, start| {
-                let start = start.as_ref().unwrap_or(&task.start);
-                ended = polish::solve(&mut kernel, model, goal, start, run, observer)?;
-                Ok(())
-            })?;
-            let marginal = kernel.marginal(a)?;
-            kernel.potential(&mut f);
-            for f in &mut f {
-                *f -= 0.5 * marginal.log_mass;
-            }
-            g.clone_from(&f);
-            log = kernel.expected_log();
-            (x, y) = (marginal.clone(), marginal);
-        } else {
-            let mut kernel = Exact::new(side);
-            self.with_model(task, rough, potential, &mut |model, start| {
-                let start = start.as_ref().unwrap_or(&task.start);
-                ended = polish::solve(&mut kernel, model, goal, start, run, observer)?;
-                Ok(())
-            })?;
-            [x, y] = kernel.marginals(a, b)?;
-            kernel.potentials(&mut f, &mut g);
-            log = kernel.expected_log();
-        }
+        self.with_model(task, rough, potential, &mut |model, start| {
+            let start = start.as_ref().unwrap_or(&task.start);
+            ended = polish::solve(&mut *kernel, model, goal, start, run, observer)?;
+            Ok(())
+        })?;
         let (iterations, stop) = ended;
-        let outcome = Outcome { f, g, x, y, iterations, stop, left_out: 0.0 };
+        let outcome = sinkhorn::outcome(&mut *kernel, goal, iterations, (stop, 0.0))?;
+        let log = kernel.expected_log();
+        drop(kernel);
         Ok(self.solved_exactly(task, outcome, log, Builds::default()))
     }
 
@@ -104,7 +80,7 @@ impl Problem<'_> {
             auto::near_lattice(&auto::TermStage { stage, clouds: [x, y], measures }, self.options);
         if let Some(lattice) = &own {
             return on_lattice::<T>(task, stage, lattice, (a, b), care(PARTS[1]), &mut |model| {
-                let start = model.as_mut().map(|model| model.start(a.len()));
+                let start = model.as_mut().map(|model| model.first());
                 work(model.take(), start)
             });
         }
@@ -112,15 +88,12 @@ impl Problem<'_> {
             Storage::Factored => {
                 let f = rough.logs(term, x, potential)?;
                 let side = |cloud| Stored::<T>::new(rough.features(term, cloud, Part::Support));
-                let near: Result<Box<dyn Near>> = if task.is_self() {
-                    NearSelf::new(FactoredSelf::new(side(x)), &f).map(|near| Box::new(near) as _)
+                let kernel: Box<dyn Kernel> = if task.is_self() {
+                    Box::new(FactoredSelf::new(side(x)))
                 } else {
-                    let kernel = Factored::new(side(x), side(y));
-                    NearCross::new(kernel, &f, a.to_vec()).map(|near| Box::new(near) as _)
+                    Box::new(Factored::new(side(x), side(y)))
                 };
-                let model =
-                    near.and_then(|near| Model::new(near, b, !task.is_self(), care(PARTS[0])));
-                work(model.ok(), None)
+                work(Model::new(kernel, &f, [a, b], care(PARTS[0])).ok(), None)
             }
             Storage::Separable => {
                 let stage = rough.stage(term).expect("lattices are for squared Euclidean costs");
@@ -174,13 +147,10 @@ fn on_lattice<T: Float>(
     let cutoff = lattice.cutoff::<T>();
     let points = |cloud| stage.points(cloud, Part::Support);
     let side = |cloud| Separable::<T>::new(points(cloud), lattice, cutoff);
-    let near: Result<Box<dyn Near + '_>> = if task.is_self() {
-        let kernel = FactoredSelf::new(side(task.x));
-        NearSelf::new(kernel, &task.start).map(|near| Box::new(near) as _)
+    let kernel: Box<dyn Kernel + '_> = if task.is_self() {
+        Box::new(FactoredSelf::new(side(task.x)))
     } else {
-        let kernel = Factored::new(side(task.x), side(task.y));
-        NearCross::new(kernel, &task.start, a.to_vec()).map(|near| Box::new(near) as _)
+        Box::new(Factored::new(side(task.x), side(task.y)))
     };
-    let model = near.and_then(|near| Model::new(near, b, !task.is_self(), care));
-    work(&mut model.ok())
+    work(&mut Model::new(kernel, &task.start, [a, b], care).ok())
 }

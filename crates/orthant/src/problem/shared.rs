@@ -6,9 +6,7 @@ use super::stage::{Placement, Stage};
 use super::{Aim, Ground, Problem, Storage, Terms, check_memory};
 use crate::anchors::Lattice;
 use crate::error::{Error, Result};
-use crate::kernel::{
-    Columns, Exact, ExactSelf, Factored, FactoredSelf, Recomputed, SelfKernel, Separable, Stored,
-};
+use crate::kernel::{self, Columns, Factored, FactoredSelf, Kernel, Recomputed, Separable, Stored};
 use crate::measure::Measure;
 use crate::numerics::simd::Float;
 use crate::options::{Anchors, Options, Precision};
@@ -118,20 +116,20 @@ impl Problem<'_> {
             (Storage::Factored, ..) => {
                 Box::new(Factored::new(features(Cloud::X), features(Cloud::Y)))
             }
-            (Storage::Dense, ..) => Box::new(Exact::new(Stored::<T>::new(entries()))),
-            _ => Box::new(Exact::new(Recomputed::new(entries()))),
+            (Storage::Dense, ..) => kernel::exact_columns(Stored::<T>::new(entries())),
+            _ => kernel::exact_columns(Recomputed::new(entries())),
         }
     }
 
     /// The kernel of the first cloud with itself, in the same way.
-    pub(crate) fn self_kernel(&self) -> Box<dyn SelfKernel + '_> {
+    pub(crate) fn self_kernel(&self) -> Box<dyn Kernel + '_> {
         match self.options.precision {
             Precision::F32 => self.self_kernel_of::<f32>(),
             Precision::F64 => self.self_kernel_of::<f64>(),
         }
     }
 
-    fn self_kernel_of<T: Float>(&self) -> Box<dyn SelfKernel + '_> {
+    fn self_kernel_of<T: Float>(&self) -> Box<dyn Kernel + '_> {
         let term = Term::SelfX;
         let entries = || self.entries(term, Cloud::X, Part::Support, Cloud::X);
         match (self.storage, self.lattice_of(term)) {
@@ -144,8 +142,8 @@ impl Problem<'_> {
                 let features = self.features(term, Cloud::X, Part::Support);
                 Box::new(FactoredSelf::new(Stored::<T>::new(features)))
             }
-            (Storage::Dense, ..) => Box::new(ExactSelf::new(Stored::<T>::new(entries()))),
-            _ => Box::new(ExactSelf::new(Recomputed::new(entries()))),
+            (Storage::Dense, ..) => kernel::exact(Stored::<T>::new(entries()), true),
+            _ => kernel::exact(Recomputed::new(entries()), true),
         }
     }
 

@@ -66,7 +66,7 @@ use super::unbalanced::Goal;
 use super::{Outcome, Run, at_iteration, conclude, in_pool};
 use crate::control::Observer;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::Between;
 use crate::words::{Cloud, Phase};
 
 /// The largest `L`: beyond it numbers would leave their range, for weights below its inverse.
@@ -245,7 +245,7 @@ impl<'a> Block<'a> {
 
 /// Accelerated Sinkhorn on a kernel, from `log u = start`. Marginals are kept.
 pub(crate) fn solve(
-    kernel: &mut dyn Kernel,
+    kernel: &mut dyn Between,
     goal: Goal<'_>,
     start: &[f64],
     run: Run,
@@ -329,7 +329,7 @@ pub(crate) fn solve(
 /// The gradient at `lambda`, and what goes with it. `deep` is whether quick products would not do here, as far as the
 /// last trial tells; and then whether this one does.
 fn measure(
-    kernel: &mut dyn Kernel,
+    kernel: &mut dyn Between,
     x: &mut Block<'_>,
     y: &mut Block<'_>,
     deep: &mut bool,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::control::{Next, Observer, Progress, Stop};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Marginal, Ordered, SelfKernel};
+use crate::kernel::{Kernel, Marginal, Ordered};
 use crate::options::Algorithm;
 use crate::sinkhorn::anderson::Anderson;
 use crate::sinkhorn::unbalanced::Goal;
@@ -50,6 +50,9 @@ pub(crate) struct Outcome {
 const SETTLING: usize = 4;
 
 /// Sinkhorn's algorithm on a kernel, from `log u = start`, or from the messages that the kernel has.
+///
+/// For a cloud with itself that is the averaged update `f <- (f + T(f)) / 2`, which needs a fraction of the iterations and
+/// keeps both potentials equal.
 pub(crate) fn solve(
     kernel: &mut dyn Kernel,
     goal: Goal<'_>,
@@ -57,7 +60,7 @@ pub(crate) fn solve(
     run: Run,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    if run.algorithm == Algorithm::Accelerated {
+    if let (Algorithm::Accelerated, Some(kernel)) = (run.algorithm, kernel.between()) {
         let start = start.expect("accelerated solves start from potentials");
         return accelerated::solve(kernel, goal, start, run, observer);
     }
@@ -73,10 +76,12 @@ pub(crate) fn solve(
         if let Some(start) = start {
             kernel.start(start)?;
         }
-        kernel.update_y(to_y)?;
+        if let Some(kernel) = kernel.between() {
+            kernel.update_y(to_y)?;
+        }
         observer.phase(Phase::Iterations);
         let mut iterations = 0;
-        let (stop, left_out) = loop {
+        let end = loop {
             // u <- a / K v, the error ||v * K^T u - b||_1, v <- b / K^T u.
             let here = |e| at_iteration(e, iterations + 1);
             kernel.update_x(to_x).map_err(here)?;
@@ -123,15 +128,7 @@ pub(crate) fn solve(
                 anderson.mix(kernel.messages());
             }
         };
-        let [x, y] = kernel.marginals(a, b).map_err(|e| at_iteration(e, iterations))?;
-        kernel.potentials(&mut f, &mut g);
-        if goal.unbalanced.is_some() {
-            // The plan of mass 1: what mass it should have comes later.
-            for f in &mut f {
-                *f -= x.log_mass;
-            }
-        }
-        Ok(Outcome { f, g, x, y, iterations, stop, left_out })
+        outcome(kernel, goal, iterations, end)
     })
 }
 
@@ -175,50 +172,30 @@ fn settle(
     Ok((left_out, settled))
 }
 
-/// Sinkhorn's algorithm for a cloud with itself: the averaged update `f <- (f + T(f)) / 2`, which
-/// needs a fraction of the iterations and keeps both potentials equal.
-pub(crate) fn solve_self(
-    kernel: &mut dyn SelfKernel,
+/// What a kernel has in the end.
+pub(crate) fn outcome(
+    kernel: &mut dyn Kernel,
     goal: Goal<'_>,
-    start: Option<&[f64]>,
-    run: Run,
-    observer: &mut dyn Observer,
+    iterations: usize,
+    (stop, left_out): (Stop, f64),
 ) -> Result<Outcome> {
-    let mut f = vec![0.0; kernel.rows()];
-    let [a, _] = goal.targets();
-    let arranged = kernel.arrange(a);
-    let to = arranged.ordered();
-    in_pool(|| {
-        let begun = Instant::now();
-        if let Some(start) = start {
-            kernel.start(start)?;
+    let [a, b] = goal.targets();
+    let [x, y] = kernel.marginals(a, b).map_err(|e| at_iteration(e, iterations))?;
+    let (mut f, mut g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
+    kernel.potentials(&mut f, &mut g);
+    // The plan of mass 1: of a cloud with itself it has the best dual value along a common shift of both potentials;
+    // where marginals are relaxed, what mass it should have comes later.
+    let excess = match kernel.between() {
+        None => [0.5 * x.log_mass; 2],
+        Some(_) if goal.unbalanced.is_some() => [x.log_mass, 0.0],
+        Some(_) => [0.0; 2],
+    };
+    for (potential, excess) in [&mut f, &mut g].into_iter().zip(excess) {
+        for f in potential.iter_mut() {
+            *f -= excess;
         }
-        observer.phase(Phase::Iterations);
-        let mut iterations = 0;
-        let (stop, left_out) = loop {
-            let error = kernel.update(to).map_err(|e| at_iteration(e, iterations + 1))?;
-            iterations += 1;
-            let mut value = || {
-                kernel.potential(&mut f);
-                goal.value(&f, &f, run.epsilon, run.offset)
-            };
-            let verdict = run.check(iterations, error, begun, &mut value, observer);
-            if verdict.converged || verdict.limit.is_some() {
-                let left_out = kernel.settle(run.leave_out)?;
-                if let Some(stop) = verdict.stop(left_out <= run.leave_out) {
-                    break (stop, left_out);
-                }
-            }
-        };
-        let marginal = kernel.marginal(a).map_err(|e| at_iteration(e, iterations))?;
-        kernel.potential(&mut f);
-        // The best dual value along a common shift of both potentials: that of the plan of mass 1.
-        for f in &mut f {
-            *f -= 0.5 * marginal.log_mass;
-        }
-        let (x, y) = (marginal.clone(), marginal);
-        Ok(Outcome { g: f.clone(), f, x, y, iterations, stop, left_out })
-    })
+    }
+    Ok(Outcome { f, g, x, y, iterations, stop, left_out })
 }
 
 impl Run {

@@ -34,21 +34,9 @@ use super::unbalanced::Goal;
 use super::{Run, at_iteration, in_pool};
 use crate::control::{Observer, Stop};
 use crate::error::Result;
-use crate::kernel::{Kernel, Pass, SelfKernel, Target};
+use crate::kernel::{Kernel, Pass, Target};
 use crate::numerics::dot;
 use crate::words::Phase;
-
-/// A kernel near the exact one that takes little time.
-pub(crate) trait Near: Send {
-    /// Solves with this second marginal, from where the last solve ended.
-    fn solve(&mut self, b: &[f64], until: Until) -> Result<()>;
-
-    /// Writes the potential of the second cloud, or of the only one.
-    fn potential(&mut self, z: &mut [f64]);
-
-    /// Writes that of the first.
-    fn first(&mut self, f: &mut [f64]);
-}
 
 /// When a solve of the model ends.
 #[derive(Debug, Clone, Copy)]
@@ -66,88 +54,61 @@ impl Until {
     }
 }
 
-/// Between two clouds.
-pub(crate) struct NearCross<K> {
-    kernel: K,
+/// A kernel near the exact one that takes little time.
+struct Near<'m> {
+    kernel: Box<dyn Kernel + 'm>,
+    /// The first marginal.
     a: Vec<f64>,
-    anderson: Anderson,
+    /// For kernels between two clouds.
+    anderson: Option<Anderson>,
     f: Vec<f64>,
     g: Vec<f64>,
 }
 
-impl<K: Kernel> NearCross<K> {
-    /// From the potential `f`, with the weights `a` of the first cloud.
-    pub(crate) fn new(mut kernel: K, f: &[f64], a: Vec<f64>) -> Result<Self> {
-        kernel.start(f)?;
-        let anderson = Anderson::new(kernel.messages().0.len());
+impl<'m> Near<'m> {
+    /// From the potential `start`, with the weights `a` of the first cloud.
+    fn new(mut kernel: Box<dyn Kernel + 'm>, start: &[f64], a: &[f64]) -> Result<Self> {
+        kernel.start(start)?;
+        let numbers = kernel.messages().0.len();
+        let anderson = (numbers > 0).then(|| Anderson::new(numbers));
         let (f, g) = (vec![0.0; kernel.rows()], vec![0.0; kernel.columns()]);
-        Ok(NearCross { kernel, a, anderson, f, g })
+        Ok(Near { kernel, a: a.to_vec(), anderson, f, g })
     }
-}
 
-impl<K: Kernel> Near for NearCross<K> {
+    /// Solves with this second marginal, from where the last solve ended.
     fn solve(&mut self, b: &[f64], until: Until) -> Result<()> {
-        let NearCross { kernel, anderson, .. } = self;
+        let Near { kernel, anderson, .. } = self;
         let targets = kernel.arrange([Target::fixed(&self.a), Target::fixed(b)]);
         let [a, b] = [targets[0].ordered(), targets[1].ordered()];
-        anderson.restart();
-        kernel.update_y(b)?;
+        if let Some(anderson) = anderson {
+            anderson.restart();
+        }
+        if let Some(kernel) = kernel.between() {
+            kernel.update_y(b)?;
+        }
         for iteration in 1..=MOST {
             kernel.update_x(a)?;
-            anderson.sent(kernel.messages().0);
-            kernel.update_y(b)?;
-            let error = anderson.error(kernel.messages());
+            if let Some(anderson) = anderson {
+                anderson.sent(kernel.messages().0);
+            }
+            let mut error = kernel.update_y(b)?;
+            if let Some(anderson) = anderson {
+                error = anderson.error(kernel.messages());
+            }
             let last = iteration == MOST || until.is_late();
             if error < until.tolerance || last {
                 break;
             }
-            anderson.judge(kernel.messages().0, error, None, false);
-            match anderson.better() {
-                Some(best) => kernel.go_back(best),
-                None => anderson.mix(kernel.messages()),
+            if let Some(anderson) = anderson {
+                anderson.judge(kernel.messages().0, error, None, false);
+                match anderson.better() {
+                    Some(best) => kernel.go_back(best),
+                    None => anderson.mix(kernel.messages()),
+                }
             }
         }
+        kernel.potentials(&mut self.f, &mut self.g);
         Ok(())
-    }
-
-    fn potential(&mut self, z: &mut [f64]) {
-        self.kernel.potentials(&mut self.f, z);
-    }
-
-    fn first(&mut self, f: &mut [f64]) {
-        self.kernel.potentials(f, &mut self.g);
-    }
-}
-
-/// Of a cloud with itself.
-pub(crate) struct NearSelf<K> {
-    kernel: K,
-}
-
-impl<K: SelfKernel> NearSelf<K> {
-    pub(crate) fn new(mut kernel: K, f: &[f64]) -> Result<Self> {
-        kernel.start(f)?;
-        Ok(NearSelf { kernel })
-    }
-}
-
-impl<K: SelfKernel> Near for NearSelf<K> {
-    fn solve(&mut self, a: &[f64], until: Until) -> Result<()> {
-        let a = self.kernel.arrange(Target::fixed(a));
-        for _ in 0..MOST {
-            if self.kernel.update(a.ordered())? < until.tolerance || until.is_late() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn potential(&mut self, z: &mut [f64]) {
-        self.kernel.potential(z);
-    }
-
-    fn first(&mut self, f: &mut [f64]) {
-        self.kernel.potential(f);
     }
 }
 
@@ -164,12 +125,11 @@ pub(crate) struct Care {
 
 /// Answers to changes of the marginal.
 pub(crate) struct Model<'m> {
-    near: Box<dyn Near + 'm>,
+    near: Near<'m>,
     /// The second marginal, the potential that goes with it, and those of a changed one.
     b: Vec<f64>,
     base: Vec<f64>,
     changed: Vec<f64>,
-    z: Vec<f64>,
     /// Whether only the differences of potentials matter.
     cross: bool,
     care: Care,
@@ -179,18 +139,20 @@ pub(crate) struct Model<'m> {
 const LARGEST: f64 = 1.0;
 
 impl<'m> Model<'m> {
-    /// Of the second marginal `b`.
+    /// Of a kernel with the marginals `a` and `b`, from the potential `start` of the first cloud.
     pub(crate) fn new(
-        near: Box<dyn Near + 'm>,
-        b: &[f64],
-        cross: bool,
+        mut kernel: Box<dyn Kernel + 'm>,
+        start: &[f64],
+        [a, b]: [&[f64]; 2],
         care: Care,
     ) -> Result<Self> {
+        let cross = kernel.between().is_some();
+        let near = Near::new(kernel, start, a)?;
         let b = b.to_vec();
-        let (base, changed, z) = (vec![0.0; b.len()], b.clone(), vec![0.0; b.len()]);
-        let mut model = Model { near, b, base, changed, z, cross, care };
+        let (base, changed) = (vec![0.0; b.len()], b.clone());
+        let mut model = Model { near, b, base, changed, cross, care };
         model.solve(care.least)?;
-        model.near.potential(&mut model.base);
+        model.base.copy_from_slice(&model.near.g);
         Ok(model)
     }
 
@@ -200,11 +162,9 @@ impl<'m> Model<'m> {
         self.near.solve(&self.changed, Until { tolerance: part * size, deadline })
     }
 
-    /// The potential of the first cloud, of so many points, as the model has it.
-    pub(crate) fn start(&mut self, points: usize) -> Vec<f64> {
-        let mut f = vec![0.0; points];
-        self.near.first(&mut f);
-        f
+    /// The potential of the first cloud, as the model has it.
+    pub(crate) fn first(&self) -> Vec<f64> {
+        self.near.f.clone()
     }
 
     /// The step that makes up for a residual `log(b / b')`.
@@ -220,8 +180,7 @@ impl<'m> Model<'m> {
             self.changed.iter_mut().for_each(|b| *b /= mass);
         }
         self.solve(scale * size)?;
-        self.near.potential(&mut self.z);
-        for (k, (z, base)) in self.z.iter().zip(&self.base).enumerate() {
+        for (k, (z, base)) in self.near.g.iter().zip(&self.base).enumerate() {
             step[k] = (z - base + scale * residual[k] - change(k)) / scale;
         }
         if self.cross {

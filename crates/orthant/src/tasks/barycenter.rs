@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use crate::control::{Clock, Observer, Stop, Watched, begin};
 use crate::error::{Error, Result};
-use crate::kernel::{Arranged, Columns, Relaxed, SelfKernel, Target};
+use crate::kernel::{Arranged, Columns, Kernel, Relaxed, Target};
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::{dot, log_sum};
 use crate::options::{
@@ -489,23 +489,26 @@ impl<'k> Leg<'k> {
 /// The support with itself.
 struct Own<'k> {
     problem: &'k Problem<'k>,
-    kernel: Box<dyn SelfKernel + 'k>,
+    kernel: Box<dyn Kernel + 'k>,
     /// What the marginal should be.
     target: Arranged<'static>,
     log_d: Vec<f64>,
+    /// Space for the potential of the second cloud, which is the first.
+    same: Vec<f64>,
     error: f64,
 }
 
 impl<'k> Own<'k> {
     fn new(problem: &'k Problem<'k>, points: usize) -> Self {
         let (kernel, log_d) = (problem.self_kernel(), vec![0.0; points]);
-        let target = kernel.arrange(target(&log_d)).into_owned();
-        Own { problem, kernel, target, log_d, error: f64::INFINITY }
+        let [target, _] = kernel.arrange([target(&log_d); 2]);
+        let (target, same) = (target.into_owned(), log_d.clone());
+        Own { problem, kernel, target, log_d, same, error: f64::INFINITY }
     }
 
     fn start(&mut self) -> Result<()> {
         self.kernel.start(&self.log_d)?;
-        self.kernel.potential(&mut self.log_d);
+        self.kernel.potentials(&mut self.log_d, &mut self.same);
         Ok(())
     }
 
@@ -517,17 +520,17 @@ impl<'k> Own<'k> {
     /// `d <- sqrt(d p / K d)`.
     fn step(&mut self, log_p: &[f64]) -> Result<()> {
         self.target.set(target(log_p));
-        self.error = self.kernel.update(self.target.ordered())?;
-        self.kernel.potential(&mut self.log_d);
+        self.error = self.kernel.update_y(self.target.ordered())?;
+        self.kernel.potentials(&mut self.log_d, &mut self.same);
         Ok(())
     }
 
     /// `W(p, p)`, as its dual value.
     fn value(&mut self, log_p: &[f64], epsilon: f64) -> Result<f64> {
-        let log_mass = self.kernel.marginal(target(log_p))?.log_mass;
-        self.kernel.potential(&mut self.log_d);
+        let [marginal, _] = self.kernel.marginals(target(log_p), target(log_p))?;
+        self.kernel.potentials(&mut self.log_d, &mut self.same);
         let p = log_p.iter().zip(&self.log_d).map(|(log, d)| log.exp() * d).sum::<f64>();
-        Ok(epsilon * (2.0 * p - log_mass) + self.problem.self_constant())
+        Ok(epsilon * (2.0 * p - marginal.log_mass) + self.problem.self_constant())
     }
 }
 

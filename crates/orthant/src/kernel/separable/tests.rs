@@ -4,7 +4,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
 use crate::features::{Mapped, lattice_map};
-use crate::kernel::{Factored, FactoredSelf, Kernel, SelfKernel, Stored};
+use crate::kernel::{Between, Factored, FactoredSelf, Kernel, Stored};
 
 fn cloud(n: usize, dim: usize, shift: f64, seed: u64) -> Points<'static> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -92,12 +92,13 @@ fn check<T: Float>(cutoff: f64, tolerance: f64) {
         stored.start(&start).unwrap();
         separable.start(&start).unwrap();
         for _ in 0..10 {
-            stored.update(stored.arrange(Target::fixed(&a)).ordered()).unwrap();
-            separable.update(separable.arrange(Target::fixed(&a)).ordered()).unwrap();
+            let targets = [Target::fixed(&a); 2];
+            stored.update_y(stored.arrange(targets)[1].ordered()).unwrap();
+            separable.update_y(separable.arrange(targets)[1].ordered()).unwrap();
         }
-        let (mut f, mut fs) = (vec![0.0; n], vec![0.0; n]);
-        stored.potential(&mut f);
-        separable.potential(&mut fs);
+        let (mut f, mut fs, mut same) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        stored.potentials(&mut f, &mut same);
+        separable.potentials(&mut fs, &mut same);
         for (exact, found) in f.iter().zip(&fs) {
             assert!((exact - found).abs() <= tolerance * exact.abs().max(1.0));
         }
@@ -105,9 +106,9 @@ fn check<T: Float>(cutoff: f64, tolerance: f64) {
 }
 
 /// Products of plans of any mass.
-fn check_products(stored: &mut dyn Kernel, separable: &mut dyn Kernel, tolerance: f64) {
+fn check_products(stored: &mut dyn Between, separable: &mut dyn Between, tolerance: f64) {
     let (n, m) = (stored.rows(), stored.columns());
-    let products = |kernel: &mut dyn Kernel, f: &[f64], g: &[f64], whole| {
+    let products = |kernel: &mut dyn Between, f: &[f64], g: &[f64], whole| {
         let (mut rows, mut columns) = (vec![0.0; n], vec![0.0; m]);
         kernel.products(f, g, whole, &mut rows, &mut columns).unwrap();
         [rows, columns]
