@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::run::root;
 
 /// The layers of the library, the lowest first.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
     "words",
     "error",
     "numerics",
@@ -24,6 +24,7 @@ const LAYERS: [&str; 21] = [
     "sampling",
     "sinkhorn",
     "results",
+    "term",
     "problem",
     "gradient",
     "plan",
@@ -84,7 +85,9 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
         let path = entry.map_err(|e| format!("{}: {e}", folder.display()))?.path();
         if path.is_dir() {
             files.extend(self::files(&path)?);
-        } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("lib.rs") {
+        } else if path.extension().is_some_and(|e| e == "rs")
+            && !(path.ends_with("lib.rs") || path.ends_with("tests.rs"))
+        {
             files.push(path);
         }
     }

@@ -7,7 +7,7 @@ use crate::features::{FeatureMap, Gaussian, Mapped};
 use crate::kernel::{Arranged, Factored, Kernel, Mixed, Separable, Side, Stored, Target};
 use crate::measure::Measure;
 use crate::numerics::simd::Float;
-use crate::problem::stage::Stage;
+use crate::term::gauged::Gauged;
 use crate::words::{Cloud, Part, Term};
 
 /// Stored Gaussian features of two clouds, with the steps of a solve as methods.
@@ -132,11 +132,11 @@ pub fn on_lattice<T: Storage, R>(
     work: impl FnOnce(&mut LatticeSweep<'_, T>) -> R,
 ) -> Result<R> {
     const MOST: f64 = 4e6;
-    let stage = Stage::new(Gauge::cross(mu, nu, epsilon)?, Term::Cross, mu, nu)?;
-    let [low, high] = stage.midpoints(Cloud::X, Cloud::Y);
-    let lattice = Lattice::covering(&low, &high, stage.gauge.epsilon(), ratio, MOST)
+    let gauged = Gauged::new(Gauge::cross(mu, nu, epsilon)?, Term::Cross, [mu, nu])?;
+    let [low, high] = gauged.midpoints(Cloud::X, Cloud::Y);
+    let lattice = Lattice::covering(&low, &high, gauged.gauge.epsilon(), ratio, MOST)
         .ok_or(Error::LatticeSize { most: MOST })?;
-    let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| stage.points(cloud, Part::Support));
+    let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| gauged.points(cloud, Part::Support));
     let cutoff = lattice.cutoff::<T>();
     let side = |points| Separable::<T>::new(points, &lattice, cutoff);
     let kernel = Factored::new(side(x), side(y));

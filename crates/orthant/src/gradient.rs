@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
-use crate::problem::{Problem, Scaling};
+use crate::problem::Problem;
 use crate::results::{DENSE_LIMIT, Solution};
+use crate::term::{Scaling, TermPlan};
 use crate::words::{Cloud, Shape, Term, clouds};
 
 /// The derivatives of a value by all that it depends on: what is asked for is computed, in linear time.
@@ -66,6 +67,12 @@ struct Part<'g> {
     messages: [OnceLock<Vec<f64>>; 2],
 }
 
+impl<'g> Part<'g> {
+    fn plan(&self, problem: &'g Problem<'g>) -> TermPlan<'g> {
+        problem.plan(self.term, self.scaling)
+    }
+}
+
 /// Where a cloud is in a term.
 struct Place<'t, 'g> {
     part: &'t Part<'g>,
@@ -123,7 +130,7 @@ impl<'g> Gradient<'g> {
         let pair = clouds(part.term);
         let cell = &part.messages[if pair[0] == pair[1] { 0 } else { slot }];
         if cell.get().is_none() {
-            let message = self.problem.plan_message(part.term, part.scaling, slot)?;
+            let message = part.plan(self.problem).message(slot)?;
             // Somebody else may have been quicker, with the same.
             let _ = cell.set(message);
         }
@@ -138,7 +145,7 @@ impl<'g> Gradient<'g> {
         let mut sum = vec![0.0; count * dim];
         for Place { part, slot, factor } in self.places(cloud) {
             let message = self.message(part, 1 - slot)?;
-            let of = self.problem.plan_point_gradient(part.term, part.scaling, slot, message)?;
+            let of = part.plan(self.problem).point_gradient(slot, message)?;
             sum.iter_mut().zip(of).for_each(|(sum, g)| *sum += factor * g);
         }
         finite(&sum)?;
@@ -161,7 +168,7 @@ impl<'g> Gradient<'g> {
             let potential =
                 if slot == 0 { solution.potential_kl_x() } else { solution.potential_kl_y() };
             let (rho, epsilon) = (solution.rho[slot], solution.epsilon);
-            let other = self.problem.masses(part.term)[1 - slot];
+            let other = part.plan(self.problem).masses()[1 - slot];
             for (sum, phi) in sum.iter_mut().zip(potential) {
                 // rho (1 - exp(-phi / rho)) + eps (m - p / a), where p / a = exp(-phi / rho) of the marginal p.
                 let own =
@@ -171,7 +178,7 @@ impl<'g> Gradient<'g> {
         }
         if self.problem.is_relaxed() {
             if self.is_divergence() {
-                let [x, y] = self.problem.masses(Term::Cross);
+                let [x, y] = self.terms[0].plan(self.problem).masses();
                 let more = if cloud == Cloud::X { x - y } else { y - x };
                 let epsilon = self.terms[0].solution.epsilon;
                 for sum in &mut sum {
@@ -205,19 +212,19 @@ impl<'g> Gradient<'g> {
     pub fn epsilon(&self) -> Result<f64> {
         let mut sum = 0.0;
         for part in &self.terms {
-            let Part { term, factor, scaling, solution, .. } = part;
+            let Part { factor, solution, .. } = part;
+            let plan = part.plan(self.problem);
             let messages = [self.message(part, 0)?, self.message(part, 1)?];
-            let parts = self.problem.plan_by_epsilon(*term, scaling, messages)?;
-            let [x, y] = self.problem.masses(*term);
+            let parts = plan.by_epsilon(messages)?;
+            let [x, y] = plan.masses();
             let mass: f64 = parts.marginals[0].iter().sum();
             let potentials = [solution.potential_kl_x(), solution.potential_kl_y()];
-            let prices =
-                self.problem.plan_prices(*term, &parts.marginals, [&potentials[0], &potentials[1]]);
+            let prices = plan.prices(&parts.marginals, [&potentials[0], &potentials[1]]);
             sum +=
                 factor * (x * y - mass + (prices - parts.moved) / solution.epsilon - parts.kernel);
         }
         if self.is_divergence() {
-            let [x, y] = self.problem.masses(Term::Cross);
+            let [x, y] = self.terms[0].plan(self.problem).masses();
             sum += 0.5 * (x - y).powi(2);
         } else if self.of_value {
             sum -= self.problem.measures().iter().map(|m| m.entropy()).sum::<f64>();
@@ -252,8 +259,7 @@ impl<'g> Gradient<'g> {
         let mut sum: Vec<f64> = Vec::new();
         for Place { part, slot, factor } in self.places(cloud) {
             let message = self.message(part, 1 - slot)?;
-            let of =
-                self.problem.plan_parameter_gradient(part.term, part.scaling, slot, message)?;
+            let of = part.plan(self.problem).parameter_gradient(slot, message)?;
             sum.resize(of.len(), 0.0);
             sum.iter_mut().zip(of).for_each(|(s, g)| *s += factor * g);
         }
@@ -268,7 +274,7 @@ impl<'g> Gradient<'g> {
         let mut products = Vec::new();
         for Place { part, slot, factor } in self.places(cloud) {
             let message = self.message(part, 1 - slot)?;
-            let logs = Problem::plan_logs(part.scaling, slot);
+            let logs = part.scaling.plan_logs(slot);
             products.push(Outer {
                 scale: -factor * part.solution.epsilon,
                 left: with_no_mass(self.problem, cloud, logs),
@@ -289,8 +295,7 @@ impl<'g> Gradient<'g> {
         for Place { part, slot, factor } in self.places(cloud) {
             let message = self.message(part, 1 - slot)?;
             let scale = -factor * part.solution.epsilon;
-            let Part { term, scaling, .. } = part;
-            self.problem.add_feature_masses(*term, scaling, slot, message, scale, &mut sum)?;
+            part.plan(self.problem).add_feature_masses(slot, message, scale, &mut sum)?;
         }
         finite(&sum)?;
         Ok(with_zero_rows(self.problem, cloud, sum, rank))
@@ -318,7 +323,7 @@ impl<'g> Gradient<'g> {
 
     /// Number of features.
     fn rank(&self) -> Result<usize> {
-        self.problem.feature_rank(self.terms[0].term, self.terms[0].scaling)
+        self.terms[0].plan(self.problem).feature_rank()
     }
 
     fn limit(&self) -> u64 {

@@ -94,6 +94,7 @@ mod sampling;
 mod sinkhorn;
 mod solver;
 mod tasks;
+mod term;
 pub mod theory;
 mod words;
 

@@ -273,6 +273,11 @@ impl<'a> Options<'a> {
         Clock::new(self.time_limit, &self.cancel)
     }
 
+    /// Nodes that a lattice may have, if these options say so; an automatic choice goes by accuracy.
+    pub(crate) fn lattice_rank(&self) -> Option<usize> {
+        self.rank.filter(|_| !matches!(self.method, Method::Auto))
+    }
+
     /// The same with the token of a clock, for work that is done within its time.
     pub(crate) fn timed(&self, clock: &Clock) -> Options<'_> {
         Options { cancel: clock.cancel().clone(), ..self.borrowed() }

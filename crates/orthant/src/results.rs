@@ -208,6 +208,11 @@ pub enum Used {
 }
 
 impl Used {
+    /// What solves over all pairs are called.
+    pub(crate) fn over_pairs(stored: bool) -> Self {
+        if stored { Used::Dense } else { Used::Online }
+    }
+
     /// The word for it on the command line and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -7,8 +7,9 @@ use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
-use crate::problem::{Aim, Problem, Scaling, Start, Terms};
+use crate::problem::{Aim, Left, Problem, Start, Terms};
 use crate::results::{Divergence, Solution, debiased};
+use crate::term::Scaling;
 use crate::words::{Phase, Term};
 
 /// Parts of the time that is left that the terms of a cloud with itself may take.
@@ -169,8 +170,8 @@ impl<'s, 'o> Solver<'s, 'o> {
     where
         'o: 'p,
     {
-        let mut problem = self.problem(mu, nu, Terms::Cross, Aim::Own)?;
-        let first = self.cross(&mut problem, mu, nu, Start::Flat)?;
+        let problem = self.problem(mu, nu, Terms::Cross, Aim::Own)?;
+        let first = self.cross(&problem, mu, nu, Start::Flat)?;
         let (problem, solution, scaling) = self.improve(problem, Terms::Cross, first)?;
         Ok(Plan::new(problem, scaling, solution))
     }
@@ -210,7 +211,8 @@ impl<'s, 'o> Solver<'s, 'o> {
             let done = self.round(&problem, |solver| {
                 let improved = problem.improved(next, terms, &[&solution])?;
                 let start = Start::After(&problem, &solution.potential_x);
-                let solved = solver.solve(&improved, term, start)?;
+                let left = problem.left_after(&[&solution]);
+                let solved = solver.solve_within(&improved, term, start, &left)?;
                 Ok((improved, solved))
             })?;
             let (improved, (mut next, next_scaling)) = match done {
@@ -270,27 +272,29 @@ impl<'s, 'o> Solver<'s, 'o> {
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
         let flat = Start::Flat;
         // All three have to be there in the end, so each has a part of the time that is left.
-        let clock = problem.clock().clone();
-        problem.resume(clock.part(SHARES[0]), 0);
-        let (mut self_x, of_x) = self.solve(&problem, Term::SelfX, start_x.unwrap_or(flat))?;
-        problem.resume(clock.part(SHARES[1]), 0);
-        let (mut self_y, of_y) = self.solve(&problem, Term::SelfY, start_y.unwrap_or(flat))?;
-        problem.resume(clock, 0);
+        let part = |share| Left { clock: problem.clock().part(share), spent: 0 };
+        let (mut self_x, of_x) =
+            self.solve_within(&problem, Term::SelfX, start_x.unwrap_or(flat), &part(SHARES[0]))?;
+        let (mut self_y, of_y) =
+            self.solve_within(&problem, Term::SelfY, start_y.unwrap_or(flat), &part(SHARES[1]))?;
         // For equal clouds the self potential is the solution; for others it is a good start in
         // coordinates in which they have the same covariance.
         let similar = Start::Similar(&self_x.potential_x);
-        let (mut cross, of_cross) = self.cross(&mut problem, mu, nu, similar)?;
+        let (mut cross, of_cross) = self.cross(&problem, mu, nu, similar)?;
         let mut scalings = [of_cross, of_x, of_y];
         // The problem of the solutions, if it is not the last one.
         let mut earlier = None;
         while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
             let done = self.round(&problem, |solver| {
-                let improved = problem.improved(next, Terms::All, &[&cross, &self_x, &self_y])?;
+                let solutions = [&cross, &self_x, &self_y];
+                let improved = problem.improved(next, Terms::All, &solutions)?;
+                let left = problem.left_after(&solutions);
                 let next = [Term::Cross, Term::SelfX, Term::SelfY]
                     .into_iter()
                     .zip([&cross, &self_x, &self_y])
                     .map(|(term, s)| {
-                        solver.solve(&improved, term, Start::After(&problem, &s.potential_x))
+                        let start = Start::After(&problem, &s.potential_x);
+                        solver.solve_within(&improved, term, start, &left)
                     })
                     .collect::<Result<Vec<_>>>()?;
                 Ok((improved, next))
@@ -327,36 +331,36 @@ impl<'s, 'o> Solver<'s, 'o> {
     /// otherwise.
     pub(crate) fn cross(
         &mut self,
-        problem: &mut Problem<'_>,
+        problem: &Problem<'_>,
         mu: &Measure<'_>,
         nu: &Measure<'_>,
         otherwise: Start<'_>,
     ) -> Result<(Solution, Scaling)> {
-        self.cross_by(problem, mu, nu, otherwise, |solver, problem, start| {
-            solver.solve(problem, Term::Cross, start)
+        self.cross_by(problem, mu, nu, otherwise, |solver, start, left| {
+            solver.solve_within(problem, Term::Cross, start, left)
         })
     }
 
     /// The same with a `last` solve of the caller's.
     pub(crate) fn cross_by(
         &mut self,
-        problem: &mut Problem<'_>,
+        problem: &Problem<'_>,
         mu: &Measure<'_>,
         nu: &Measure<'_>,
         otherwise: Start<'_>,
-        last: impl FnOnce(&mut Self, &Problem<'_>, Start<'_>) -> Result<(Solution, Scaling)>,
+        last: impl FnOnce(&mut Self, Start<'_>, &Left) -> Result<(Solution, Scaling)>,
     ) -> Result<(Solution, Scaling)> {
+        let mut left = problem.all_left();
         if let Some(start) = self.start[0] {
-            return last(self, problem, Start::Potential(start));
+            return last(self, Start::Potential(start), &left);
         }
         let Some(earlier) = self.descend(problem, mu, nu) else {
-            return last(self, problem, otherwise);
+            return last(self, otherwise, &left);
         };
-        problem.resume(problem.clock().clone(), earlier.iterations);
-        let (mut solution, scaling) = last(self, problem, Start::Potential(&earlier.potential_x))?;
+        left.spent = earlier.iterations;
+        let (mut solution, scaling) = last(self, Start::Potential(&earlier.potential_x), &left)?;
         solution.add_work_of(&earlier);
         solution.stages += earlier.stages;
-        problem.resume(problem.clock().clone(), 0);
         Ok((solution, scaling))
     }
 
@@ -369,7 +373,7 @@ impl<'s, 'o> Solver<'s, 'o> {
         nu: &Measure<'_>,
     ) -> Option<Solution> {
         let mut last: Option<Solution> = None;
-        let stages = problem.stages();
+        let stages = problem.annealing_schedule();
         let next = stages.iter().skip(1).copied().chain([self.options.epsilon()]);
         for (&epsilon, next) in stages.iter().zip(next) {
             let spent = last.as_ref().map_or(0, |s| s.iterations);
@@ -381,12 +385,12 @@ impl<'s, 'o> Solver<'s, 'o> {
                 // Some time is for the last one.
                 let clock = problem.clock().part(STAGES);
                 let what = (Terms::Cross, Aim::Own);
-                let mut stage = self.watched(|watch| {
+                let problem = self.watched(|watch| {
                     Problem::watched(mu, nu, &options, what, clock.clone(), watch)
                 })?;
-                stage.resume(clock, spent);
                 let start = last.map_or(Start::Flat, |s| Start::Potential(&s.potential_x));
-                self.term(&stage, Term::Cross, start)
+                let left = Left { clock, spent };
+                Ok(self.solve_within(&problem, Term::Cross, start, &left)?.0)
             };
             let Ok(mut solution) = solve(last.as_ref()) else { break };
             // As functions of position potentials are about the same.
@@ -408,17 +412,24 @@ impl<'s, 'o> Solver<'s, 'o> {
         last
     }
 
-    fn term(&mut self, problem: &Problem<'_>, term: Term, start: Start<'_>) -> Result<Solution> {
-        Ok(self.solve(problem, term, start)?.0)
-    }
-
+    /// Solves a term of a problem, with all that it has left.
     pub(crate) fn solve(
         &mut self,
         problem: &Problem<'_>,
         term: Term,
         start: Start<'_>,
     ) -> Result<(Solution, Scaling)> {
-        self.watched(|observer| problem.solve(term, start, observer))
+        self.solve_within(problem, term, start, &problem.all_left())
+    }
+
+    fn solve_within(
+        &mut self,
+        problem: &Problem<'_>,
+        term: Term,
+        start: Start<'_>,
+        left: &Left,
+    ) -> Result<(Solution, Scaling)> {
+        self.watched(|observer| problem.solve(term, start, left, observer))
     }
 
     /// With the observer that there is, or none.

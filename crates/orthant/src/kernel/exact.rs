@@ -26,14 +26,14 @@ impl<S: Side> Exact<S> {
     }
 }
 
-/// An exact kernel.
-pub(crate) trait ExactKernel: Kernel + Pass {
+/// An exact kernel: all pairs of points.
+pub(crate) trait AllPairs: Kernel + Pass {
     /// Mean of `log k` under the plan: `-<P, C> / eps`.
     fn expected_log(&mut self) -> f64;
 }
 
 /// The kernel with these rows, of a cloud with itself or between two.
-pub(crate) fn exact<'s, S: ExactSide + 's>(side: S, is_self: bool) -> Box<dyn ExactKernel + 's> {
+pub(crate) fn exact<'s, S: ExactSide + 's>(side: S, is_self: bool) -> Box<dyn AllPairs + 's> {
     if is_self { Box::new(ExactSelf::new(side)) } else { Box::new(Exact::new(side)) }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn exact_columns<'s, S: Side + 's>(side: S) -> Box<dyn Columns + 's> 
     Box::new(Exact::new(side))
 }
 
-impl<S: ExactSide> ExactKernel for Exact<S> {
+impl<S: ExactSide> AllPairs for Exact<S> {
     fn expected_log(&mut self) -> f64 {
         self.x.expected_log(&self.g)
     }
@@ -218,7 +218,7 @@ impl<S: Side> ExactSelf<S> {
     }
 }
 
-impl<S: ExactSide> ExactKernel for ExactSelf<S> {
+impl<S: ExactSide> AllPairs for ExactSelf<S> {
     fn expected_log(&mut self) -> f64 {
         self.x.set_potential(&self.f);
         self.x.expected_log(&self.f)

@@ -51,6 +51,11 @@ struct Chunk<'a> {
 
 impl LogPass {
     /// Scratch space for passes over `source`, cut as `partition` says.
+    /// For rows of features, in a usual number of chunks.
+    pub(crate) fn of(source: &dyn LogRows) -> Self {
+        LogPass::new(source, Partition::new(source.rows(), 64))
+    }
+
     pub(crate) fn new(source: &dyn LogRows, partition: Partition) -> Self {
         let stride = simd::padded(source.rank());
         // A group of rows should stay in the second-level cache.

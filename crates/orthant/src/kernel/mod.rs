@@ -28,8 +28,8 @@ mod stored;
 mod target;
 
 pub(crate) use draw::{Conditional, Open, ROUNDS, Waiting};
-pub(crate) use exact::{exact, exact_columns};
-pub(crate) use factored::{Factored, FactoredSelf, Heard, LatticePlan, StoredPlan};
+pub(crate) use exact::{AllPairs, exact, exact_columns};
+pub(crate) use factored::{Factored, FactoredSelf, Heard, LatticePlan, Moments, StoredPlan};
 pub(crate) use logs::{LogPass, Nearly};
 pub(crate) use nystrom::{Factors, PlanSide};
 pub(crate) use pass::Pass;

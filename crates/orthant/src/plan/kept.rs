@@ -6,8 +6,9 @@ use super::Plan;
 use crate::error::Result;
 use crate::measure::Measure;
 use crate::options::Options;
-use crate::problem::{Drawing, Problem, Scaling};
+use crate::problem::{Drawing, Problem};
 use crate::results::Solution;
+use crate::term::Scaling;
 
 /// All that a plan has beside its measures and its options, for files and other processes: the solution, the scalings, and
 /// the kernel that was chosen. Of the feature `serde`.

@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::error::{Error, Result};
 use crate::measure::Points;
-use crate::problem::At;
+use crate::term::At;
 use crate::words::{Cloud, Part, Shape};
 
 /// The label that most of the mass of a point goes to.
@@ -146,7 +146,7 @@ impl Plan<'_> {
     /// `a` has that and `eps log a` as its [`potential_x`](crate::Solution::potential_x). Where the marginal is relaxed
     /// it is multiplied by `tau`, as there. See [`Plan::conditional_mean_at`] for the kernel that is used.
     pub fn potential_at(&self, cloud: Cloud, points: &Points<'_>) -> Result<Vec<f64>> {
-        self.problem.potential_at(&self.scaling, cloud, points)
+        self.coupling().potential_at(cloud, points)
     }
 
     /// For every point of a cloud its `count` largest partners in the other, the largest first, with their conditional
@@ -182,7 +182,7 @@ impl Plan<'_> {
         at: At<'_>,
         count: usize,
     ) -> Result<Vec<Vec<(usize, f64)>>> {
-        let mut found = self.problem.partners(&self.scaling, cloud, at, count)?;
+        let mut found = self.coupling().partners(cloud, at, count)?;
         if let Some(kept) = self.measure(cloud.other()).indices(true) {
             for (j, _) in found.iter_mut().flatten() {
                 *j = kept[*j];
@@ -258,7 +258,7 @@ impl Plan<'_> {
             (0..tile.len()).filter(|&c| tile[c].ends[0] < tile[c].ends[1]).collect();
         let columns: Vec<Vec<f64>> = varied.iter().map(|&c| tile[c].shares.clone()).collect();
         let mut look = |at: At<'_>, places: Option<&[usize]>| -> Result<()> {
-            let view = self.problem.view(&self.scaling, cloud, at, &columns)?;
+            let view = self.coupling().view(cloud, at, &columns)?;
             for k in 0..view.points() {
                 let i = places.map_or(k, |places| places[k]);
                 (0..tile.len()).filter(|c| !varied.contains(c)).for_each(|c| each(i, c, 0.0));

@@ -16,8 +16,9 @@ use crate::control::memory;
 use crate::error::{Error, Result};
 use crate::gradient::Gradient;
 use crate::measure::Measure;
-use crate::problem::{Problem, Scaling};
+use crate::problem::Problem;
 use crate::results::{DENSE_LIMIT, Divergence, Solution};
+use crate::term::{Scaling, TermPlan};
 use crate::words::{Cloud, Shape, Term};
 
 /// The plan `P = diag(u) K diag(v)` of a solve: how much mass goes from point `i` of the first cloud to point `j` of
@@ -52,6 +53,10 @@ impl<'p> Plan<'p> {
         Plan { problem, scaling, solution }
     }
 
+    fn coupling(&self) -> TermPlan<'_> {
+        self.problem.plan(Term::Cross, &self.scaling)
+    }
+
     /// The solution that the plan belongs to: values, potentials, errors, why it stopped.
     pub fn solution(&self) -> &Solution {
         &self.solution
@@ -76,13 +81,13 @@ impl<'p> Plan<'p> {
 
     /// The sum of all entries, computed: 1, or [`Solution::mass`] if a marginal is relaxed.
     pub fn mass(&self) -> Result<f64> {
-        Ok(self.problem.plan_sums(&self.scaling, Cloud::X)?.iter().sum())
+        Ok(self.coupling().sums(Cloud::X)?.iter().sum())
     }
 
     /// `P_ij`. For many entries of a row ask for the [`row`](Plan::row).
     pub fn entry(&self, i: usize, j: usize) -> Result<f64> {
         Ok(match (self.place(Cloud::X, i)?, self.place(Cloud::Y, j)?) {
-            (Some(i), Some(j)) => self.problem.plan_entry(&self.scaling, i, j),
+            (Some(i), Some(j)) => self.coupling().entry(i, j),
             _ => 0.0,
         })
     }
@@ -115,7 +120,7 @@ impl<'p> Plan<'p> {
     /// that are relaxed.
     pub fn marginals(&self) -> Result<[Vec<f64>; 2]> {
         let of = |cloud: Cloud| {
-            let sums = self.problem.plan_sums(&self.scaling, cloud)?;
+            let sums = self.coupling().sums(cloud)?;
             Ok(with_zeros(self.measure(cloud), sums))
         };
         Ok([of(Cloud::X)?, of(Cloud::Y)?])
@@ -124,7 +129,7 @@ impl<'p> Plan<'p> {
     /// `<P, C>`: [`Solution::transport_cost`], and where the cost is defined by features and all pairs were too many
     /// for the solve, now over all pairs.
     pub fn transport_cost(&self) -> f64 {
-        self.solution.transport_cost.unwrap_or_else(|| self.problem.plan_cost(&self.scaling))
+        self.solution.transport_cost.unwrap_or_else(|| self.coupling().cost())
     }
 
     /// `count` pairs `[i, j]`, drawn independently with the probabilities `P_ij / mass`: coupled points.
@@ -145,7 +150,7 @@ impl<'p> Plan<'p> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut draw = || -> f64 { Open01.sample(&mut rng) };
         let draws: Vec<[f64; 3]> = (0..count).map(|_| [draw(), draw(), draw()]).collect();
-        let mut pairs = self.problem.plan_sample(&self.scaling, &draws)?;
+        let mut pairs = self.coupling().sample(&draws)?;
         let kept = self.problem.measures().map(|measure| measure.indices(true));
         for (c, kept) in kept.into_iter().enumerate() {
             if let Some(kept) = kept {
@@ -167,7 +172,7 @@ impl<'p> Plan<'p> {
             DENSE_LIMIT,
             "ask for rows, columns or samples of it, or raise max_memory",
         )?;
-        let entries = self.problem.plan_dense(&self.scaling);
+        let entries = self.coupling().dense();
         let [mu, nu] = self.problem.measures();
         if mu.outside().is_none() && nu.outside().is_none() {
             return Ok(entries);
@@ -185,7 +190,7 @@ impl<'p> Plan<'p> {
     fn strip(&self, cloud: Cloud, i: usize) -> Result<Vec<f64>> {
         let other = self.measure(if cloud == Cloud::X { Cloud::Y } else { Cloud::X });
         Ok(match self.place(cloud, i)? {
-            Some(i) => with_zeros(other, self.problem.plan_strip(&self.scaling, cloud, i)),
+            Some(i) => with_zeros(other, self.coupling().strip(cloud, i)),
             None => vec![0.0; other.weights().len()],
         })
     }

@@ -1,11 +1,12 @@
 //! How close to the value of the exact kernel a term has to come, and what brings it closer.
 
-use super::stage::Stage;
-use super::{Pick, Problem, Terms, auto, lattice_rank};
+use super::build::KernelChoice;
+use super::{Problem, Terms, choose};
 use crate::numerics::simd::Float;
 use crate::options::{Anchors, Features, Method, Precision};
 use crate::results::{Solution, divergence_scale, scale};
-use crate::words::{Term, clouds};
+use crate::term::gauged::Gauged;
+use crate::words::clouds;
 
 /// What the accuracy of the options is relative to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,12 +49,12 @@ impl Aim {
     /// the accuracy says of each term.
     pub(super) fn kernel_errors(
         self,
-        stages: &[Option<Stage>; 3],
+        terms: &[Option<Gauged>; 3],
         accuracy: f64,
         epsilon: f64,
     ) -> [Option<f64>; 3] {
         let values =
-            [0, 1, 2].map(|k| stages[k].as_ref().and_then(|stage| stage.gauge.gaussian_value()));
+            [0, 1, 2].map(|k| terms[k].as_ref().and_then(|gauged| gauged.gauge.gaussian_value()));
         match (self, values) {
             (Aim::Own, [Some(cross), Some(x), Some(y)]) => {
                 let all = accuracy * divergence_scale(cross - 0.5 * (x + y), scale(cross, epsilon));
@@ -82,9 +83,9 @@ const FINEST: f64 = 1e-11;
 const ROUNDS: usize = 8;
 
 impl Problem<'_> {
-    /// What the accuracy is relative to, from now on.
-    pub(crate) fn aim_at(&mut self, aim: Aim) {
-        self.aim = aim;
+    /// This problem with an accuracy that is relative to something else.
+    pub(crate) fn aimed_at(self, aim: Aim) -> Self {
+        Problem { aim, ..self }
     }
 
     /// Whether the method is one that an accuracy is asked of.
@@ -93,7 +94,7 @@ impl Problem<'_> {
             self.options.method,
             Method::Factored(Features::Gaussian(Anchors::Lattice { .. }))
         );
-        self.is_automatic() || (lattice && lattice_rank(self.options).is_none())
+        self.is_automatic() || (lattice && self.options.lattice_rank().is_none())
     }
 
     fn miss(&self, solutions: &[&Solution]) -> Miss {
@@ -122,8 +123,8 @@ impl Problem<'_> {
 
     /// What would bring values to the accuracy that is asked for, if they are not there yet: more iterations, a finer
     /// lattice, more anchors, the exact kernel.
-    pub(super) fn closer(&self, solutions: &[&Solution]) -> Option<auto::Choice> {
-        let pick = self.pick?;
+    pub(super) fn closer(&self, solutions: &[&Solution]) -> Option<choose::Choice> {
+        let choice = self.choice?;
         let Miss { error, slack, allowed } = self.miss(solutions);
         if !self.is_aimed() || error <= allowed || self.round >= ROUNDS {
             return None;
@@ -133,10 +134,10 @@ impl Problem<'_> {
         // Errors are proportional to it.
         let wanted = (now * 0.1 * allowed / slack).max(smallest);
         let tolerance = (slack > 0.2 * allowed && wanted <= 0.5 * now).then_some(wanted);
-        let same = |error| auto::Choice {
+        let same = |error| choose::Choice {
             error,
             tolerance,
-            ..auto::Choice::new(pick, self.reason.clone().unwrap_or_default())
+            ..choose::Choice::new(choice, self.reason.clone().unwrap_or_default())
         };
         let kernel = error - slack;
         let each = KERNEL * allowed / if solutions.len() > 1 { 2.0 } else { 1.0 };
@@ -152,28 +153,30 @@ impl Problem<'_> {
             .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
             .collect();
         let dim = self.mu.dim();
-        let (kind, rank) = match pick {
-            Pick::Lattice { .. } => {
+        let (kind, rank) = match choice {
+            KernelChoice::Lattice { .. } => {
                 let reached = solutions.iter().map(|s| s.bound.unwrap_or(f64::INFINITY));
                 if each < 0.9 * reached.fold(0.0, f64::max) && self.has_lattice(each) {
                     return Some(same(Some(each)));
                 }
                 // No lattice is finer.
                 let nodes = solutions.iter().map(|s| s.rank).max().unwrap_or(0);
-                let name = format!("a lattice of {} nodes", auto::commas(nodes));
+                let name = format!("a lattice of {} nodes", choose::commas(nodes));
                 return if self.is_automatic() {
-                    auto::exact_after(&name, &sizes, self.options)
-                        .map(|choice| auto::Choice { tolerance, ..choice })
+                    choose::exact_after(&name, &sizes, self.options)
+                        .map(|choice| choose::Choice { tolerance, ..choice })
                 } else {
                     tolerance.map(|_| same(Some(each)))
                 };
             }
-            Pick::Random { rank, .. } => (auto::Kind::Sobol, rank),
-            Pick::Adaptive { rank } => (auto::Kind::Adaptive, rank),
-            Pick::Exact { .. } | Pick::Nystrom { .. } => return tolerance.map(|_| same(None)),
+            KernelChoice::Random { rank, .. } => (choose::Kind::Sobol, rank),
+            KernelChoice::Adaptive { rank } => (choose::Kind::Adaptive, rank),
+            KernelChoice::Exact { .. } | KernelChoice::Nystrom { .. } => {
+                return tolerance.map(|_| same(None));
+            }
         };
-        let choice = auto::improve(kind, rank, error / allowed, &sizes, dim, self.options);
-        choice.map(|choice| auto::Choice { tolerance, ..choice })
+        let choice = choose::improve(kind, rank, error / allowed, &sizes, dim, self.options);
+        choice.map(|choice| choose::Choice { tolerance, ..choice })
     }
 
     /// Whether lattices whose errors are at most this can be had for all terms.
@@ -182,16 +185,8 @@ impl Problem<'_> {
             Precision::F32 => f32::ROUNDING,
             Precision::F64 => FINEST,
         };
-        let is_had = |term: Term| {
-            self.stage(term).is_none_or(|stage| {
-                let [x, y] = clouds(term);
-                let measures = [x, y].map(|cloud| self.measure(cloud));
-                let term = auto::TermStage { stage, clouds: [x, y], measures };
-                term.lattice_for(error, self.options).is_some()
-            })
-        };
         error > 1.5 * finest * self.options.epsilon
-            && [Term::Cross, Term::SelfX, Term::SelfY].into_iter().all(is_had)
+            && self.kernels.iter().all(|kernel| kernel.site().has_lattice(error))
     }
 
     /// Smaller tolerances cannot be told from rounding.

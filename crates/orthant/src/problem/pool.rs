@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::stage::{Placement, Stage};
-use super::{
-    Aim, Ground, Problem, Scaling, Setting, Start, Storage, Terms, check_maps, check_memory,
-    check_rho, feature_ground,
-};
-use crate::control::{Cancel, Clocked, Observer, begin};
+use super::build::{self, Design, Setting, TermKernels};
+use super::limits::{Matrices, check_memory, check_rho};
+use super::{Aim, Left, Problem, Scaling, Start, Terms};
+use crate::control::{Cancel, Observer};
 use crate::coordinates::{Frame, Gauge};
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, Mapped, stride};
@@ -17,13 +15,15 @@ use crate::measure::{Measure, Points};
 use crate::numerics::simd::Float;
 use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
 use crate::results::{Solution, Used};
-use crate::words::{Cloud, Phase, Term, clouds};
+use crate::term::gauged::Gauged;
+use crate::term::{FeatureKernel, FeatureSource, Form, Site, Space};
+use crate::words::{Cloud, Term, clouds};
 
 /// A feature map that does not depend on which two of the clouds meet.
 #[derive(Debug)]
 pub(crate) struct Pool {
     map: Arc<dyn FeatureMap>,
-    storage: Storage,
+    form: Form,
     used: Used,
     coordinates: Coordinates,
 }
@@ -40,37 +40,36 @@ enum Coordinates {
 impl Pool {
     /// The map of the options for clouds that are parts of `all`, if theirs is such a map.
     pub(crate) fn new(all: &Measure<'_>, options: &Options<'_>) -> Result<Option<Self>> {
-        let (storage, features) = match &options.method {
-            Method::Factored(features) => (Storage::Factored, features),
-            Method::Dense(Cost::Features(features)) => (Storage::Dense, features),
-            Method::Online(Cost::Features(features)) => (Storage::Online, features),
+        let (form, features) = match &options.method {
+            Method::Factored(features) => (Form::Features, features),
+            Method::Dense(Cost::Features(features)) => (Form::Pairs { stored: true }, features),
+            Method::Online(Cost::Features(features)) => (Form::Pairs { stored: false }, features),
             _ => return Ok(None),
         };
         if let Features::Gaussian(Anchors::Lattice { .. } | Anchors::Adaptive) = features {
             return Ok(None);
         }
-        let (terms, aim) = (Terms::Own, Aim::Own);
-        let clock = &options.clock();
+        let (terms, aim, clock) = (Terms::Own, Aim::Own, &options.clock());
         let setting = Setting { mu: all, nu: all, options, terms, aim, error: None, clock };
-        let (map, used, coordinates) = match feature_ground(features, storage, setting)? {
-            Ground::Maps { maps: [map, _], used, frame, .. } => {
+        let (map, used, coordinates) = match build::design(features, setting)? {
+            Design::Maps { maps: [map, _], used, frame, .. } => {
                 (map, used, Coordinates::User(frame))
             }
-            Ground::Euclidean { mut stages, used } => {
-                let stage = stages[Term::SelfX as usize].take();
-                match stage.map(|stage| (stage.gauge, stage.features)) {
-                    Some((gauge, Placement::Map(map))) => (map, used, Coordinates::Gauge(gauge)),
-                    _ => return Ok(None),
-                }
+            Design::Choice(choice) => {
+                let gauged = setting.gauged()?;
+                let Some(own) = gauged.get(Term::SelfX) else { return Ok(None) };
+                let map = build::map_of(choice, own, setting, None);
+                (map, Used::Gaussian, Coordinates::Gauge(own.gauge.clone()))
             }
-            Ground::Matrix(_) | Ground::Explicit(..) => return Ok(None),
+            Design::Given(_) => return Ok(None),
         };
-        Ok(Some(Pool { map, storage, used, coordinates }))
+        let used = form.used(used);
+        Ok(Some(Pool { map, form, used, coordinates }))
     }
 
     /// Whether there are features to store.
     pub(crate) fn has_features(&self) -> bool {
-        self.storage == Storage::Factored
+        self.form == Form::Features
     }
 
     /// Bytes of the features of some clouds.
@@ -102,50 +101,34 @@ impl<'p> Problem<'p> {
         options: &'p Options<'p>,
         terms: Terms,
     ) -> Result<Self> {
-        let begun = Instant::now();
+        let (begun, clock) = (Instant::now(), options.clock());
         check_rho(mu, nu, options, Terms::All)?;
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
-        match pool.storage {
-            Storage::Factored => {
-                let numbers = (n + m) * pool.map.rank() as f64;
-                check_memory(pool.storage, numbers, options)?;
+        match pool.form {
+            Form::Features => {
+                check_memory(Matrices::Features, (n + m) * pool.map.rank() as f64, options)?;
             }
-            Storage::Dense => check_memory(pool.storage, n * m, options)?,
-            _ => {}
+            Form::Pairs { stored: true } => check_memory(Matrices::Kernel, n * m, options)?,
+            Form::Pairs { stored: false } => {}
         }
-        let used = pool.used;
-        let ground = match &pool.coordinates {
-            Coordinates::Gauge(gauge) => {
-                let mut stages = [None, None, None];
-                for &term in terms.list() {
-                    let mut stage = Stage::new(gauge.clone(), term, mu, nu)?;
-                    stage.features = Placement::Map(pool.map.clone());
-                    stages[term as usize] = Some(stage);
+        let maps = [pool.map.clone(), pool.map.clone()];
+        if let Coordinates::User(frame) = &pool.coordinates {
+            build::check_maps(&maps, frame.as_ref(), mu, nu)?;
+        }
+        let source = FeatureSource::Maps(maps);
+        let kernels = TermKernels::of_features(terms, pool.used, |term| {
+            let space = match &pool.coordinates {
+                Coordinates::Gauge(gauge) => {
+                    Space::gauged(Gauged::new(gauge.clone(), term, [mu, nu])?)
                 }
-                Ground::Euclidean { stages: Box::new(stages), used }
-            }
-            Coordinates::User(frame) => {
-                let maps = [pool.map.clone(), pool.map.clone()];
-                Ground::Maps { maps, shared: true, used, frame: frame.clone() }
-            }
-        };
-        check_maps(&ground, mu, nu)?;
-        Ok(Problem {
-            mu,
-            nu,
-            options,
-            ground,
-            storage: pool.storage,
-            reason: None,
-            pick: None,
-            aim: Aim::Own,
-            tight: None,
-            polishes: false,
-            round: 0,
-            spent: 0,
-            clock: options.clock(),
-            prepared: begun.elapsed(),
-        })
+                Coordinates::User(Some(frame)) => Space::Framed(frame.clone()),
+                Coordinates::User(None) => Space::Features,
+            };
+            let site = Site::new(term, [mu, nu], options, clock.cancel(), space);
+            Ok(FeatureKernel::new(site, source.clone(), pool.form))
+        })?;
+        let problem = Problem::of(mu, nu, options, kernels, clock);
+        Ok(Problem { prepared: begun.elapsed(), ..problem })
     }
 
     /// Solves a term with features from a shelf: those of the clouds with these numbers.
@@ -153,8 +136,8 @@ impl<'p> Problem<'p> {
         &self,
         shelf: &mut Shelf<'_, T>,
         numbers: [usize; 2],
-        term: Term,
-        start: Start<'_>,
+        (term, start): (Term, Start<'_>),
+        left: &Left,
         observer: &mut dyn Observer,
     ) -> Result<(Solution, Scaling)> {
         let of_second = |error| match error {
@@ -163,22 +146,21 @@ impl<'p> Problem<'p> {
             }
             other => other,
         };
-        let mut observer = Clocked { clock: &self.clock, observer, stopped: false };
-        self.clock.run(|| {
-            begin(&mut observer, Phase::Features)?;
-            self.solve_by(term, start, |task, _| {
-                let y = match clouds(term) {
-                    [x, y] if x == y => None,
-                    _ => Some(shelf.take(numbers[1]).map_err(of_second)?),
-                };
-                let sides = (shelf.take(numbers[0])?, y);
-                let keep = |(x, y)| {
-                    shelf.put(numbers[0], x);
-                    if let Some(y) = y {
-                        shelf.put(numbers[1], y);
-                    }
-                };
-                self.factored_on(task, sides, keep, &mut observer)
+        let kernel = self.kernel(term);
+        self.solve_by(term, start, left, observer, |task, work| {
+            let Some(features) = kernel.stored_features() else {
+                return kernel.solve(task, work);
+            };
+            let y = match clouds(term) {
+                [x, y] if x == y => None,
+                _ => Some(shelf.take(numbers[1]).map_err(of_second)?),
+            };
+            let sides = (shelf.take(numbers[0])?, y);
+            features.solve_on(task, work, sides, |(x, y)| {
+                shelf.put(numbers[0], x);
+                if let Some(y) = y {
+                    shelf.put(numbers[1], y);
+                }
             })
         })
     }

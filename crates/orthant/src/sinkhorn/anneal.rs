@@ -21,7 +21,7 @@ pub(crate) const TOLERANCE: f64 = 1e-4;
 pub(crate) const ACCURACY: f64 = 1e-2;
 
 /// The epsilons of the stages before the last, falling, for costs of this mean. Empty if they do not pay.
-pub(crate) fn stages(epsilon: f64, cost: f64) -> Vec<f64> {
+pub(crate) fn schedule(epsilon: f64, cost: f64) -> Vec<f64> {
     let mut stages = Vec::new();
     if epsilon < SMALL * cost && cost.is_finite() {
         let mut at = epsilon;
@@ -56,10 +56,10 @@ mod tests {
 
     #[test]
     fn stages_lead_to_the_last() {
-        assert!(stages(1.0, 100.0).is_empty());
-        assert!(stages(1.0, f64::INFINITY).is_empty());
-        assert!(stages(1.0, f64::NAN).is_empty());
-        assert_eq!(stages(1.0, 1000.0), [256.0, 64.0, 16.0, 4.0]);
-        assert!(stages(f64::MIN_POSITIVE, 1.0).len() < 520);
+        assert!(schedule(1.0, 100.0).is_empty());
+        assert!(schedule(1.0, f64::INFINITY).is_empty());
+        assert!(schedule(1.0, f64::NAN).is_empty());
+        assert_eq!(schedule(1.0, 1000.0), [256.0, 64.0, 16.0, 4.0]);
+        assert!(schedule(f64::MIN_POSITIVE, 1.0).len() < 520);
     }
 }

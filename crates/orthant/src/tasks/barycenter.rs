@@ -224,7 +224,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             .zip(&problems)
             .map(|(&k, problem)| Leg::new(k, shares[k], &measures[k], problem));
         let mut iteration = Iteration {
-            legs: legs.collect(),
+            legs: legs.collect::<Result<_>>()?,
             own: own.as_ref().map(|p| Own::new(p, support.len())),
             log_p: vec![0.0; support.len()],
             epsilon: options.epsilon,
@@ -237,7 +237,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             tolerance: options.tolerance,
             max_iterations: options.max_iterations,
             time: clock.left(),
-            leave_out: problems[0].leave_out(Term::Cross),
+            leave_out: problems[0].kernel(Term::Cross).leave_out(),
             algorithm: Algorithm::Plain,
         };
         let mut observer = self.observer;
@@ -410,12 +410,17 @@ struct Leg<'k> {
 }
 
 impl<'k> Leg<'k> {
-    fn new(measure: usize, share: f64, mu: &'k Measure<'k>, problem: &'k Problem<'k>) -> Self {
-        let kernel = problem.cross_kernel();
+    fn new(
+        measure: usize,
+        share: f64,
+        mu: &'k Measure<'k>,
+        problem: &'k Problem<'k>,
+    ) -> Result<Self> {
+        let kernel = problem.kernel(Term::Cross).columns()?;
         let weights = mu.support().weights;
         let log_p = vec![0.0; kernel.columns()];
         let targets = kernel.arrange([Target::fixed(weights), target(&log_p)]);
-        Leg {
+        Ok(Leg {
             measure,
             share,
             problem,
@@ -427,7 +432,7 @@ impl<'k> Leg<'k> {
             log_p,
             error: f64::INFINITY,
             kernel,
-        }
+        })
     }
 
     /// From `u = a`.
@@ -477,7 +482,8 @@ impl<'k> Leg<'k> {
     fn value(&mut self, epsilon: f64) -> f64 {
         self.kernel.potentials(&mut self.f, &mut self.g);
         let p = self.log_p.iter().zip(&self.g).map(|(log, g)| log.exp() * g).sum::<f64>();
-        epsilon * (dot(self.weights, &self.f) + p) + self.problem.cross_offset()
+        epsilon * (dot(self.weights, &self.f) + p)
+            + self.problem.kernel(Term::Cross).site().offset()
     }
 
     fn name(&self, error: Error) -> Error {
@@ -500,7 +506,7 @@ struct Own<'k> {
 
 impl<'k> Own<'k> {
     fn new(problem: &'k Problem<'k>, points: usize) -> Self {
-        let (kernel, log_d) = (problem.self_kernel(), vec![0.0; points]);
+        let (kernel, log_d) = (problem.kernel(Term::SelfX).iterated(), vec![0.0; points]);
         let [target, _] = kernel.arrange([target(&log_d); 2]);
         let (target, same) = (target.into_owned(), log_d.clone());
         Own { problem, kernel, target, log_d, same, error: f64::INFINITY }
@@ -530,7 +536,8 @@ impl<'k> Own<'k> {
         let [marginal, _] = self.kernel.marginals(target(log_p), target(log_p))?;
         self.kernel.potentials(&mut self.log_d, &mut self.same);
         let p = log_p.iter().zip(&self.log_d).map(|(log, d)| log.exp() * d).sum::<f64>();
-        Ok(epsilon * (2.0 * p - marginal.log_mass) + self.problem.self_constant())
+        Ok(epsilon * (2.0 * p - marginal.log_mass)
+            + self.problem.kernel(Term::SelfX).site().constant())
     }
 }
 

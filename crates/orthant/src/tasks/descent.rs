@@ -24,9 +24,10 @@ use crate::gradient::Gradient;
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::dot;
 use crate::options::{Method, Options};
-use crate::problem::{Aim, Pool, Problem, Scaling, Start, Terms};
+use crate::problem::{Aim, Pool, Problem, Start, Terms};
 use crate::results::{Divergence, Kernels, Solution, Times, debiased};
 use crate::solver::Solver;
+use crate::term::Scaling;
 use crate::words::{Cloud, Term};
 
 /// Moves the points of a measure along the gradient of its Sinkhorn divergence from another, until that is as small as
@@ -867,8 +868,8 @@ impl<'t> Objective<'t> {
         options: &'p Options<'p>,
         solver: &mut Solver<'_, '_>,
     ) -> Result<Solved<'p>> {
-        let mut problem = self.problem(mu, nu, options, Terms::Cross)?;
-        let first = solver.cross(&mut problem, mu, nu, otherwise)?;
+        let problem = self.problem(mu, nu, options, Terms::Cross)?;
+        let first = solver.cross(&problem, mu, nu, otherwise)?;
         let (problem, solution, scaling) = solver.improve(problem, Terms::Cross, first)?;
         Ok(Solved { term: Term::Cross, problem, scaling, solution })
     }

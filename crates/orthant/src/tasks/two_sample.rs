@@ -189,8 +189,10 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
             observer.as_mut().map_or(Next::Continue, |o| o(0, permutations))
         };
         clock.enter(Phase::Iterations);
-        let (solution, _) =
-            clock.run(|| own_single.solve(Term::SelfX, Start::Flat, &mut none_yet))?;
+        let (solution, _) = clock.run(|| {
+            let left = own_single.all_left();
+            own_single.solve(Term::SelfX, Start::Flat, &left, &mut none_yet)
+        })?;
         // Then there is still the divergence of the clouds, but no more time for it than was spent.
         let stopped = solution.stop == Stop::Requested;
         let most = if stopped { solution.iterations } else { single.max_iterations };
@@ -443,7 +445,7 @@ const DEFAULT_MEMORY: f64 = 4e9;
 impl Table {
     /// Nothing for lattices, and where the memory does not suffice.
     fn new(own: &Problem<'_>, h: &[f64], options: &Options<'_>) -> Result<Option<Self>> {
-        let Some((source, entries)) = own.self_rows() else { return Ok(None) };
+        let Some((source, entries)) = own.kernel(Term::SelfX).rows() else { return Ok(None) };
         let (rows, columns) = (source.rows(), source.rank());
         let bytes = 8.0 * rows as f64 * columns as f64;
         let limit = options.max_memory.map_or(DEFAULT_MEMORY, |limit| limit as f64);
@@ -604,7 +606,9 @@ impl Test<'_> {
         let ((mu, x), (nu, y)) = (select(true)?, select(false)?);
         let problem = self.whole.between(&mu, &nu, self.single, Terms::All)?;
         let mut silent = |_: &mut Progress<'_>| Next::Continue;
-        let mut term = |term, start| problem.solve(term, Start::Potential(start), &mut silent);
+        let left = problem.all_left();
+        let mut term =
+            |term, start| problem.solve(term, Start::Potential(start), &left, &mut silent);
         let (self_x, _) = term(Term::SelfX, &x)?;
         let (self_y, _) = term(Term::SelfY, &y)?;
         let (cross, _) = term(Term::Cross, &x)?;

@@ -12,11 +12,12 @@ use crate::error::{Error, Result, in_clouds};
 use crate::measure::{Measure, Points};
 use crate::numerics::simd::Float;
 use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
-use crate::problem::{Aim, Places, Pool, Problem, Scaling, Shelf, Start, Terms};
+use crate::problem::{Aim, Left, Places, Pool, Problem, Shelf, Start, Terms};
 use crate::results::{
     Certainty, Divergence, Interval, Kernels, Solution, Used, debiased, divergence_scale,
 };
 use crate::solver::Solver;
+use crate::term::Scaling;
 use crate::words::Term;
 
 /// The Sinkhorn divergences of all pairs of some measures of one dimension.
@@ -398,6 +399,7 @@ trait Source {
         clouds: [usize; 2],
         term: Term,
         start: Start<'_>,
+        left: &Left,
         observer: &mut dyn Observer,
     ) -> Result<(Solution, Scaling)>;
 }
@@ -412,9 +414,10 @@ impl Source for Fresh {
         _: [usize; 2],
         term: Term,
         start: Start<'_>,
+        left: &Left,
         observer: &mut dyn Observer,
     ) -> Result<(Solution, Scaling)> {
-        problem.solve(term, start, observer)
+        problem.solve(term, start, left, observer)
     }
 }
 
@@ -425,9 +428,10 @@ impl<T: Float> Source for Shelf<'_, T> {
         clouds: [usize; 2],
         term: Term,
         start: Start<'_>,
+        left: &Left,
         observer: &mut dyn Observer,
     ) -> Result<(Solution, Scaling)> {
-        problem.solve_from(self, clouds, term, start, observer)
+        problem.solve_from(self, clouds, (term, start), left, observer)
     }
 }
 
@@ -490,7 +494,7 @@ impl Turns<'_> {
                 own = finest;
             }
             let selves = 0.5 * (own[0].value_kl + own[1].value_kl) - mass_term;
-            problem.aim_at(Aim::Divergence { selves, error: self_error(&own) });
+            problem = problem.aimed_at(Aim::Divergence { selves, error: self_error(&own) });
         }
         let mut solver = solver(&left, observer);
         let (_, cross, _) = in_clouds(clouds, solver.improve(problem, Terms::Cross, first))?;
@@ -531,8 +535,9 @@ impl Turns<'_> {
         let (problem, first) = match (&mut self.way, level) {
             (Some(Way::Pooled { pool, source }), _) => {
                 let problem = Problem::pooled(pool, mu, mu, options, Terms::Own)?;
+                let left = problem.all_left();
                 let first = solver.watched(|observer| {
-                    source.solve(&problem, [k; 2], Term::SelfX, Start::Flat, observer)
+                    source.solve(&problem, [k; 2], Term::SelfX, Start::Flat, &left, observer)
                 })?;
                 (problem, first)
             }
@@ -592,19 +597,18 @@ impl Way<'_> {
         Ok(match self {
             Way::Apart => {
                 let aim = estimate([mu, nu], options);
-                let mut problem = Problem::aimed(mu, nu, options, Terms::Cross, aim)?;
-                let first = solver.cross(&mut problem, mu, nu, similar)?;
+                let problem = Problem::aimed(mu, nu, options, Terms::Cross, aim)?;
+                let first = solver.cross(&problem, mu, nu, similar)?;
                 Cross { problem, first, kernels: Kernels::PerTerm }
             }
             Way::Pooled { pool, source } => {
-                let mut problem = Problem::pooled(pool, mu, nu, options, Terms::Cross)?;
-                let last =
-                    |solver: &mut Solver<'_, '_>, problem: &Problem<'_>, start: Start<'_>| {
-                        solver.watched(|observer| {
-                            source.solve(problem, clouds, Term::Cross, start, observer)
-                        })
-                    };
-                let first = solver.cross_by(&mut problem, mu, nu, similar, last)?;
+                let problem = Problem::pooled(pool, mu, nu, options, Terms::Cross)?;
+                let last = |solver: &mut Solver<'_, '_>, start: Start<'_>, left: &Left| {
+                    solver.watched(|observer| {
+                        source.solve(&problem, clouds, Term::Cross, start, left, observer)
+                    })
+                };
+                let first = solver.cross_by(&problem, mu, nu, similar, last)?;
                 Cross { problem, first, kernels: Kernels::Shared }
             }
         })

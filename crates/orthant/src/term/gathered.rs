@@ -33,7 +33,7 @@ type Few<'c> = (Points<'c>, Vec<f64>);
 ///
 /// That they come to no end is no reason to fail.
 pub(super) fn heard<T: Float>(
-    task: &Task,
+    task: &Task<'_>,
     lattice: &Lattice,
     cutoff: f64,
     crowds: &[Crowd<'_, T>],

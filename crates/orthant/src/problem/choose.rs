@@ -10,25 +10,25 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::stage::{Axes, Stage};
-use super::{Pick, most_nodes};
-use crate::anchors::{Draw, Lattice, MOST_AXES};
+use super::build::KernelChoice;
+use crate::anchors::{Draw, MOST_AXES};
 use crate::control::{Cancel, Clock, Observer, begin};
 use crate::error::Result;
 use crate::features::{self, FeatureMap, Gaussian};
-use crate::measure::{Measure, Points};
+use crate::measure::Points;
 use crate::numerics::log_sum;
 use crate::numerics::simd::Float;
 use crate::options::{Options, Precision};
 use crate::sampling::certificate::Strata;
 use crate::sampling::stratified;
-use crate::sinkhorn::anderson::Anderson;
+use crate::term::gauged::{Axes, Gauged, GaugedTerm};
+use crate::term::lattices::{self, PAIR, fits};
 use crate::words::{Cloud, Part, Phase};
 
 /// What was chosen and why.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    pub(crate) pick: Pick,
+    pub(crate) kernel: KernelChoice,
     pub(crate) reason: String,
     /// The largest error of the kernel of a term, in units of the cost, if it is not what the accuracy says of it.
     pub(crate) error: Option<f64>,
@@ -37,14 +37,9 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    pub(crate) fn new(pick: Pick, reason: String) -> Self {
-        Choice { pick, reason, error: None, tolerance: None }
+    pub(crate) fn new(kernel: KernelChoice, reason: String) -> Self {
+        Choice { kernel, reason, error: None, tolerance: None }
     }
-}
-
-/// Largest relative error of the kernel that moves a value by no more than `accuracy`.
-pub(crate) fn ratio_for(accuracy: f64, epsilon: f64) -> f64 {
-    (-(-accuracy / epsilon).exp_m1()).clamp(1e-11, 0.5)
 }
 
 /// Up to this many pairs the exact kernel is so quick that nothing else is worth it.
@@ -55,10 +50,6 @@ const MANY_PAIRS: f64 = 2e11;
 const MOST_LOCAL: usize = 64;
 /// Random anchors, at least and at most.
 const RANKS: [usize; 2] = [128, 49_152];
-/// Nanoseconds of one thread, an iteration: a pair of the exact kernel, and more for each coordinate.
-const PAIR: [f64; 2] = [2.5, 0.35];
-/// A point of a lattice, and more for each node of its window and of the lattice.
-const POINT: [f64; 3] = [60.0, 0.35, 0.005];
 /// A stored feature, a byte; evaluating it, for a trial, the solve and its certificate, takes so many times that,
 /// and counts for some iterations.
 const BYTE: f64 = 0.07;
@@ -69,82 +60,9 @@ const HALF_WIDTH: f64 = 0.3;
 /// Iterations of the exact kernel after random features: see [`crate::sinkhorn::polish`].
 const POLISH: f64 = 6.0;
 
-/// One of the terms to be solved.
-pub(crate) struct TermStage<'s> {
-    pub(crate) stage: &'s Stage,
-    pub(crate) clouds: [Cloud; 2],
-    pub(crate) measures: [&'s Measure<'s>; 2],
-}
-
-impl TermStage<'_> {
-    fn sizes(&self) -> [f64; 2] {
-        self.measures.map(|m| m.support().len() as f64)
-    }
-
-    /// The error that the kernel may have, in units of the cost, judged by the value of Gaussians.
-    fn allowed(&self, options: &Options<'_>) -> f64 {
-        let value = || self.stage.gauge.gaussian_value().unwrap_or(0.0);
-        self.stage.error.unwrap_or_else(|| options.accuracy * value())
-    }
-
-    /// The lattice for the accuracy asked for.
-    pub(crate) fn lattice(&self, options: &Options<'_>) -> Option<Lattice> {
-        self.lattice_for(self.allowed(options), options)
-    }
-
-    /// The lattice whose error is at most this.
-    pub(crate) fn lattice_for(&self, error: f64, options: &Options<'_>) -> Option<Lattice> {
-        let [low, high] = self.stage.midpoints(self.clouds[0], self.clouds[1]);
-        if low.len() > MOST_AXES {
-            return None;
-        }
-        let most = most_nodes(self.measures.iter().map(|m| m.support().len()).sum());
-        let ratio = 0.8 * ratio_for(error, options.epsilon);
-        Lattice::covering(&low, &high, self.stage.gauge.epsilon(), ratio, most)
-    }
-
-    /// Nanoseconds of an iteration on a lattice.
-    fn time_on(&self, lattice: &Lattice) -> f64 {
-        // As wide as the terms that count, and the cell.
-        let spacing = lattice.spacing() / self.stage.gauge.epsilon().sqrt();
-        let reach = ((11.0 - lattice.ratio().ln()) / 2.0).sqrt();
-        let window: f64 = (lattice.counts().iter())
-            .map(|count| (2.0 * reach / spacing + 3.0).min(*count as f64))
-            .product();
-        let points: f64 = self.sizes().iter().sum();
-        let all = lattice.nodes() as f64;
-        // Cells of few points share the work on their windows badly.
-        let crowd = (points / (2.0 * all)).clamp(0.02, 1.0).recip();
-        points * (POINT[0] + POINT[1] * window * (1.0 + 0.2 * crowd) + POINT[2] * all) + 20.0 * all
-    }
-}
-
-/// Relative errors of lattices beside the exact kernel, the best first.
-const NEAR: [f64; 4] = [1e-7, 1e-4, 1e-2, 0.1];
-/// Their iterations in the time of a pass over all pairs, at least.
-const QUICK: f64 = 4.0;
-
-/// The finest lattice that is quick beside the exact kernel, if there is one.
-pub(crate) fn near_lattice(term: &TermStage<'_>, options: &Options<'_>) -> Option<Lattice> {
-    let [low, high] = term.stage.midpoints(term.clouds[0], term.clouds[1]);
-    if low.len() > MOST_AXES {
-        return None;
-    }
-    let [n, m] = term.sizes();
-    let most = QUICK.recip() * n * m * (PAIR[0] + PAIR[1] * low.len() as f64);
-    NEAR.iter()
-        .filter_map(|&ratio| {
-            let nodes = most_nodes(term.measures.iter().map(|m| m.support().len()).sum());
-            Lattice::covering(&low, &high, term.stage.gauge.epsilon(), ratio, nodes)
-        })
-        .find(|lattice| {
-            term.time_on(lattice) <= most && fits(lattice_bytes(lattice, n + m), options)
-        })
-}
-
 /// What a method would cost.
 struct Offer {
-    pick: Pick,
+    kernel: KernelChoice,
     /// Nanoseconds of an iteration of all terms.
     time: f64,
     text: String,
@@ -152,12 +70,12 @@ struct Offer {
     good: bool,
 }
 
-/// Chooses a method for these terms, the cross term first. `shared` makes the stage on which one random
+/// Chooses a method for these terms, the cross term first. `shared` makes the coordinates in which one random
 /// map would serve all of them.
 pub(crate) fn choose(
-    terms: &[TermStage<'_>],
+    terms: &[GaugedTerm<'_>],
     options: &Options<'_>,
-    shared: impl FnOnce() -> Result<Option<Stage>>,
+    shared: impl FnOnce() -> Result<Option<Gauged>>,
     clock: &Clock,
     observer: &mut dyn Observer,
 ) -> Result<Choice> {
@@ -165,39 +83,40 @@ pub(crate) fn choose(
     let pairs: f64 = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).sum();
     let largest = terms.iter().map(|t| t.sizes()[0] * t.sizes()[1]).fold(0.0, f64::max);
     let stored = is_stored(pairs, largest, dim, options);
-    let pick = Pick::Exact { stored };
+    let kernel = KernelChoice::Exact { stored };
     if options.exact && pairs <= FEW_PAIRS {
-        return Ok(Choice::new(pick, format!("{} few enough to be exact", counted(pairs))));
+        return Ok(Choice::new(kernel, format!("{} few enough to be exact", counted(pairs))));
     }
     let pair = PAIR[0] + PAIR[1] * dim as f64;
     let time_of_pairs = pairs * if stored { pair / ITERATIONS + 8.0 * BYTE } else { pair };
     let mut offers = Vec::new();
     if options.exact {
         let text = "the exact kernel visits all pairs".to_owned();
-        offers.push(Offer { pick, time: time_of_pairs, text, good: true });
+        offers.push(Offer { kernel, time: time_of_pairs, text, good: true });
     }
     offers.extend(lattice_offer(terms, options));
     // Lattices are at their best where they exist; random anchors need a closer look at the points.
-    let quick = offers.iter().any(|o| matches!(o.pick, Pick::Lattice { .. }));
+    let quick = offers.iter().any(|o| matches!(o.kernel, KernelChoice::Lattice { .. }));
     if !quick {
-        let stage = shared()?;
-        let stage = stage.as_ref().unwrap_or(terms[0].stage);
+        let gauged = shared()?;
+        let gauged = gauged.as_ref().unwrap_or(terms[0].gauged);
         // No slower than all pairs, if these are possible.
         let most = (options.exact && pairs <= MANY_PAIRS).then_some(time_of_pairs);
-        offers.extend(random_offer(terms, stage, options, most, (clock, observer))?);
+        offers.extend(random_offer(terms, gauged, options, most, (clock, observer))?);
     }
     offers.sort_by(|a, b| b.good.cmp(&a.good).then(a.time.total_cmp(&b.time)));
     let mut best = 0;
-    if offers.first().is_some_and(|o| o.pick == pick) && pairs > MANY_PAIRS && offers.len() > 1 {
+    if offers.first().is_some_and(|o| o.kernel == kernel) && pairs > MANY_PAIRS && offers.len() > 1
+    {
         // Hours: what comes near the accuracy is of more use.
         best = 1;
     }
     let Some(offer) = offers.get(best) else {
         let reason = "nothing reaches the accuracy within the memory without the exact kernel";
-        return Ok(Choice::new(pick, reason.to_owned()));
+        return Ok(Choice::new(kernel, reason.to_owned()));
     };
     let mut reason = offer.text.clone();
-    if offer.pick != pick {
+    if offer.kernel != kernel {
         let times = time_of_pairs / offer.time;
         if times >= 2.0 {
             let _ = write!(reason, "; all pairs would take about {times:.0} times as long");
@@ -208,7 +127,7 @@ pub(crate) fn choose(
     } else {
         reason += "; nothing else fits into the memory";
     }
-    Ok(Choice::new(offer.pick, reason))
+    Ok(Choice::new(offer.kernel, reason))
 }
 
 /// Bytes that an exact kernel may take, if nobody asked for it to be stored.
@@ -236,10 +155,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn pick(self, rank: usize) -> Pick {
+    pub(crate) fn kernel(self, rank: usize) -> KernelChoice {
         match self {
-            Kind::Sobol => Pick::Random { draw: Draw::Sobol, rank },
-            Kind::Adaptive => Pick::Adaptive { rank },
+            Kind::Sobol => KernelChoice::Random { draw: Draw::Sobol, rank },
+            Kind::Adaptive => KernelChoice::Adaptive { rank },
         }
     }
 
@@ -287,12 +206,12 @@ pub(crate) fn improve(
     if exact && quicker {
         let (rank, name) = (commas(rank), kind.name());
         let reason = format!("the exact kernel, from the potentials of {rank} {name} anchors");
-        return Some(Choice::new(Pick::Exact { stored: false }, reason));
+        return Some(Choice::new(KernelChoice::Exact { stored: false }, reason));
     }
     more.map(|more| {
         let (more_anchors, name, rank) = (commas(more), kind.name(), commas(rank));
         let reason = format!("{more_anchors} {name} anchors, as {rank} were too few");
-        Choice::new(kind.pick(more), reason)
+        Choice::new(kind.kernel(more), reason)
     })
 }
 
@@ -301,7 +220,7 @@ pub(crate) fn exact_after(what: &str, sizes: &[[f64; 2]], options: &Options<'_>)
     let pairs: f64 = sizes.iter().map(|[n, m]| n * m).sum();
     let reason = || format!("the exact kernel, from the potentials of {what}");
     (options.exact && pairs <= MANY_PAIRS)
-        .then(|| Choice::new(Pick::Exact { stored: false }, reason()))
+        .then(|| Choice::new(KernelChoice::Exact { stored: false }, reason()))
 }
 
 /// So many pairs, as people say it.
@@ -325,20 +244,13 @@ pub(crate) fn commas(count: usize) -> String {
     groups.join(",")
 }
 
-/// Memory that a choice may take, in bytes, where nobody says how much.
-const DEFAULT_MEMORY: f64 = 4e9;
-
-fn fits(bytes: f64, options: &Options<'_>) -> bool {
-    bytes <= options.max_memory.map_or(DEFAULT_MEMORY, |limit| limit as f64)
-}
-
-fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer> {
+fn lattice_offer(terms: &[GaugedTerm<'_>], options: &Options<'_>) -> Option<Offer> {
     let (mut time, mut nodes, mut bytes, mut good) = (0.0, 0, 0.0_f64, true);
     for term in terms {
         let lattice = term.lattice(options)?;
         let points: f64 = term.sizes().iter().sum();
         time += term.time_on(&lattice);
-        bytes = bytes.max(lattice_bytes(&lattice, points));
+        bytes = bytes.max(lattices::bytes(&lattice, points));
         nodes = nodes.max(lattice.nodes());
         // Single precision has a rounding of its own.
         good &= options.precision == Precision::F64
@@ -354,39 +266,30 @@ fn lattice_offer(terms: &[TermStage<'_>], options: &Options<'_>) -> Option<Offer
         options.accuracy,
         whole(terms),
     );
-    let pick = Pick::Lattice { stored: false };
-    Some(Offer { pick, time, text, good })
-}
-
-/// Memory of a solve on a lattice: a few numbers a point, and for each chunk of points two a node.
-pub(crate) fn lattice_bytes(lattice: &Lattice, points: f64) -> f64 {
-    let chunks = (points / 1024.0).clamp(2.0, 128.0);
-    let nodes = lattice.nodes() as f64;
-    points * (32.0 * lattice.dim() as f64 + 64.0)
-        + 16.0 * chunks * nodes.min(5e5)
-        + 8.0 * Anderson::MEMORY as f64 * nodes
+    let kernel = KernelChoice::Lattice { stored: false };
+    Some(Offer { kernel, time, text, good })
 }
 
 /// What the error of these terms is relative to.
-fn whole(terms: &[TermStage<'_>]) -> &'static str {
+fn whole(terms: &[GaugedTerm<'_>]) -> &'static str {
     if terms.len() > 1 { "divergence" } else { "value" }
 }
 
 fn random_offer(
-    terms: &[TermStage<'_>],
-    stage: &Stage,
+    terms: &[GaugedTerm<'_>],
+    gauged: &Gauged,
     options: &Options<'_>,
     time_of_pairs: Option<f64>,
     (clock, observer): (&Clock, &mut dyn Observer),
 ) -> Result<Option<Offer>> {
     let weights = terms[0].measures.map(|m| m.support().weights);
-    let axes = Axes::new(stage, weights.map(Some));
-    let trial = Trial::new(stage, terms[0].clouds, weights, options.seed);
+    let axes = Axes::new(gauged, weights.map(Some));
+    let trial = Trial::new(gauged, terms[0].clouds, weights, options.seed);
     let clouds: Vec<[Cloud; 2]> = terms.iter().map(|t| t.clouds).collect();
     let dim = axes.q.len();
     // Where time is short, Sobol anchors are what there is at once.
     let local = dim <= MOST_LOCAL && !clock.is_time_to_choose();
-    let midpoints = local.then(|| stage.likely_midpoints(&clouds, weights, options.seed));
+    let midpoints = local.then(|| gauged.likely_midpoints(&clouds, weights, options.seed));
     let width = match options.precision {
         Precision::F32 => 4.0,
         Precision::F64 => 8.0,
@@ -403,11 +306,11 @@ fn random_offer(
         if rank > options.max_rank.unwrap_or(RANKS[1]) || !fits(bytes, options) {
             break;
         }
-        let map = stage.random(&axes, Draw::Sobol, rank, options.seed);
+        let map = gauged.random(&axes, Draw::Sobol, rank, options.seed);
         let sobol = trial.error(&map, clock.cancel());
         let known = midpoints.as_ref().filter(|_| !clock.is_time_to_choose());
         let adaptive = known.map_or(f64::INFINITY, |midpoints| {
-            trial.error(&stage.adaptive(midpoints, rank, options.seed), clock.cancel())
+            trial.error(&gauged.adaptive(midpoints, rank, options.seed), clock.cancel())
         });
         let kind = if sobol <= adaptive { Kind::Sobol } else { Kind::Adaptive };
         let good = options.epsilon * sobol.min(adaptive) <= allowed;
@@ -427,8 +330,8 @@ fn random_offer(
         options.accuracy,
         whole(terms),
     );
-    let pick = kind.pick(rank);
-    Ok(Some(Offer { pick, time: time(rank), text, good }))
+    let kernel = kind.kernel(rank);
+    Ok(Some(Offer { kernel, time: time(rank), text, good }))
 }
 
 /// How wide a certificate would be with some features, from a trial of them.
@@ -451,11 +354,11 @@ struct Trial {
 const SAMPLE: [usize; 2] = [256, 64];
 
 impl Trial {
-    fn new(stage: &Stage, clouds: [Cloud; 2], weights: [&[f64]; 2], seed: u64) -> Self {
+    fn new(gauged: &Gauged, clouds: [Cloud; 2], weights: [&[f64]; 2], seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (mut coordinates, mut shares, mut dim) = (Vec::new(), Vec::new(), 0);
         for (cloud, weights) in clouds.into_iter().zip(weights) {
-            let points = stage.points(cloud, Part::Support);
+            let points = gauged.points(cloud, Part::Support);
             dim = points.dim();
             for (i, weight) in sampled(points, weights, &mut rng) {
                 coordinates.extend((0..dim).map(|c| points.coordinate(i, c)));

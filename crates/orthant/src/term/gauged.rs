@@ -1,44 +1,35 @@
-//! One term of the squared Euclidean cost, in the coordinates in which it is solved.
-
-use std::sync::Arc;
+//! The clouds of a term of the squared Euclidean cost in the coordinates of a gauge, and anchors that suit them.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
-use crate::anchors::{self, Clusters, Draw, Lattice, best_q};
+use crate::anchors::{self, Clusters, Draw, best_q};
 use crate::control::Cancel;
 use crate::coordinates::{Frame, Gauge, Placed, second_moments};
 use crate::error::Result;
-use crate::features::{FeatureMap, Gaussian, Mapped, lattice_map};
-use crate::kernel::Factors;
+use crate::features::{Gaussian, Mapped};
 use crate::measure::{Measure, Points, extremes};
 use crate::numerics::{linalg, log_sum};
 use crate::sampling::{Pairs, log_kernel, stratified};
 use crate::words::{Cloud, Part, Term};
 
-/// The clouds of a term, and features for them.
+/// The clouds of a term in the coordinates of a gauge.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Gauged {
     pub(crate) gauge: Gauge,
     clouds: [Option<Located>; 2],
-    pub(crate) features: Placement,
-    /// The lattice of features that are stored.
-    pub(crate) lattice: Option<Lattice>,
     /// The error that the kernel may have, in units of the cost, if it is not what the accuracy says of the term.
     pub(crate) error: Option<f64>,
 }
 
-/// What stands between the clouds.
-#[derive(Debug, Clone)]
-pub(crate) enum Placement {
-    /// Nothing: the kernel itself.
-    Exact,
-    Map(Arc<dyn FeatureMap>),
-    Lattice(Lattice),
-    /// Signed features, stored: the same for all terms.
-    Nystrom(Arc<Factors>),
+/// A term of two measures in the coordinates of a gauge.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GaugedTerm<'s> {
+    pub(crate) gauged: &'s Gauged,
+    pub(crate) clouds: [Cloud; 2],
+    pub(crate) measures: [&'s Measure<'s>; 2],
 }
 
 #[derive(Debug)]
@@ -50,14 +41,9 @@ struct Located {
 /// More axes than this keep their directions.
 const MOST_TURNED: usize = 256;
 
-impl Stage {
+impl Gauged {
     /// The clouds of a term in the coordinates of a gauge.
-    pub(crate) fn new(
-        gauge: Gauge,
-        term: Term,
-        mu: &Measure<'_>,
-        nu: &Measure<'_>,
-    ) -> Result<Self> {
+    pub(crate) fn new(gauge: Gauge, term: Term, [mu, nu]: [&Measure<'_>; 2]) -> Result<Self> {
         let locate = |chart: usize, measure: &Measure<'_>| Located {
             support: gauge.place(chart, measure.support().points),
             outside: measure.outside().map(|points| gauge.place(chart, points)),
@@ -68,7 +54,7 @@ impl Stage {
             Term::SelfY => [None, Some(locate(1, nu))],
         };
         gauge.check_radius(clouds.iter().flatten().map(|c| &c.support.points))?;
-        Ok(Stage { gauge, clouds, features: Placement::Exact, lattice: None, error: None })
+        Ok(Gauged { gauge, clouds, error: None })
     }
 
     fn placed(&self, cloud: Cloud, part: Part) -> &Placed {
@@ -155,9 +141,30 @@ impl Stage {
         Gaussian::anisotropic(Frame::unit(dim), epsilon, &spread.directions, &spread.q, &normals)
     }
 
-    /// The features of a lattice, one by one.
-    pub(crate) fn stored_lattice(lattice: &Lattice) -> Arc<dyn FeatureMap> {
-        Arc::new(lattice_map(lattice))
+    /// Turns `sum_k w_ik d L_ik / d x_i` of the points of a cloud, `w_ik` their masses, into the gradient of the value in
+    /// the user's coordinates. `points` are the same in these.
+    pub(super) fn to_user_gradient(
+        &self,
+        cloud: Cloud,
+        points: &Points<'_>,
+        masses: &[f64],
+        out: &mut [f64],
+    ) {
+        const ROWS: usize = 1024;
+        let placed = self.points(cloud, Part::Support);
+        let (dim, epsilon) = (placed.dim(), self.gauge.epsilon());
+        out.par_chunks_mut(ROWS * dim).enumerate().for_each(|(c, out)| {
+            let (mut at, mut scratch) = (vec![0.0; dim], vec![0.0; dim]);
+            for (i, gradient) in (c * ROWS..).zip(out.chunks_exact_mut(dim)) {
+                for g in &mut *gradient {
+                    *g *= -epsilon;
+                }
+                placed.copy_coordinates(i, 0, &mut at);
+                let from = (points, i);
+                let chart = cloud as usize;
+                self.gauge.pull_back(chart, from, &at, masses[i], gradient, &mut scratch);
+            }
+        });
     }
 }
 
@@ -176,7 +183,7 @@ const CANDIDATES: usize = 500;
 /// Midpoints that anchors are fitted to.
 const MIDPOINTS: usize = 8192;
 
-impl Stage {
+impl Gauged {
     /// Pairs of two clouds about as a plan has them, `PARTNERS` for each of `rows` points of the first. The plan is
     /// not known yet: in the coordinates of the gauge flat potentials come near it.
     fn likely_pairs(
@@ -223,7 +230,7 @@ impl Stage {
             .collect()
     }
 
-    /// Mean of `log(k_theta / k)` over pairs about as a plan has them, for features of this stage.
+    /// Mean of `log(k_theta / k)` over pairs about as a plan has them, for features in these coordinates.
     ///
     /// To first order a value is wrong by epsilon times this mean, so features are divided by it.
     pub(crate) fn mean_log_ratio(
@@ -317,11 +324,11 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// For the clouds of a stage. Along an axis of variance `l` the plan between Gaussians has the
+    /// For these clouds. Along an axis of variance `l` the plan between Gaussians has the
     /// covariance `c = sqrt(eps^2/16 + l^2) - eps/4`, so that midpoints have the variance `(l + c) / 2`.
-    pub(crate) fn new(stage: &Stage, weights: [Option<&[f64]>; 2]) -> Self {
-        let epsilon = stage.gauge.epsilon();
-        let (directions, variances) = stage.axes(weights);
+    pub(crate) fn new(gauged: &Gauged, weights: [Option<&[f64]>; 2]) -> Self {
+        let epsilon = gauged.gauge.epsilon();
+        let (directions, variances) = gauged.axes(weights);
         let q = variances
             .iter()
             .map(|l| {

@@ -1,0 +1,605 @@
+//! From what is asked to the kernels of the terms.
+
+use std::sync::Arc;
+
+use super::Terms;
+use super::aim::Aim;
+use super::limits::{Matrices, check_features, check_lattice, check_memory, check_nystrom};
+use crate::anchors::{Draw, Lattice, MOST_AXES};
+use crate::control::Clock;
+use crate::coordinates::{Frame, Gauge};
+use crate::error::{Error, Result};
+use crate::features::{
+    ArcCosine, Basis, FeatureMap, FeatureMatrix, Gaussian, Landmarks, Linear, landmarks,
+    lattice_map,
+};
+use crate::kernel::Factors;
+use crate::measure::Measure;
+use crate::options::{Anchors, Cost, Features, Method, Options};
+use crate::results::{Kernels, Used};
+use crate::rows::CostMatrix;
+use crate::sampling::Pairs;
+use crate::term::gauged::{Axes, Gauged, GaugedTerm};
+use crate::term::lattices::most_nodes;
+use crate::term::{
+    ExactKernel, FeatureKernel, FeatureSource, Form, LatticeKernel, NystromKernel, Site, Space,
+    TermKernel, thinned,
+};
+use crate::words::{Cloud, Part, Shape, Term, clouds};
+
+/// Random features, where nobody says how many.
+pub(crate) const DEFAULT_RANK: usize = 1000;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting<'s, 'p> {
+    pub(super) mu: &'p Measure<'p>,
+    pub(super) nu: &'p Measure<'p>,
+    pub(super) options: &'p Options<'p>,
+    pub(super) terms: Terms,
+    pub(super) aim: Aim,
+    /// The error that kernels may have, if it is not what the aim says.
+    pub(super) error: Option<f64>,
+    pub(super) clock: &'s Clock,
+}
+
+impl<'p> Setting<'_, 'p> {
+    pub(super) fn measures(&self, clouds: [Cloud; 2]) -> [&'p Measure<'p>; 2] {
+        clouds.map(|cloud| if cloud == Cloud::X { self.mu } else { self.nu })
+    }
+
+    /// Points of positive weight.
+    fn sizes(&self) -> [f64; 2] {
+        [self.mu, self.nu].map(|measure| measure.support().len() as f64)
+    }
+
+    fn site(&self, term: Term, space: Space<'p>) -> Site<'p> {
+        Site::new(term, [self.mu, self.nu], self.options, self.clock.cancel(), space)
+    }
+
+    /// A term in coordinates that all terms can share.
+    pub(super) fn common(&self, term: Term) -> Result<Gauged> {
+        let Setting { mu, nu, options, .. } = *self;
+        Gauged::new(Gauge::common(mu, nu, options.epsilon)?, term, [mu, nu])
+    }
+
+    /// The terms of a squared Euclidean cost, each in its best coordinates.
+    pub(super) fn gauged(&self) -> Result<ByTerm<Gauged>> {
+        let Setting { mu, nu, options, terms, .. } = *self;
+        let epsilon = options.epsilon;
+        let mut all = ByTerm::default();
+        for &term in terms.list() {
+            let gauge = match term {
+                Term::Cross if options.gauge => Gauge::cross(mu, nu, epsilon)?,
+                Term::Cross => Gauge::common(mu, nu, epsilon)?,
+                Term::SelfX => Gauge::own(mu, epsilon)?,
+                Term::SelfY => Gauge::own(nu, epsilon)?,
+            };
+            all.put(term, Gauged::new(gauge, term, [mu, nu])?);
+        }
+        let errors = match self.error {
+            Some(error) => [Some(error); 3],
+            None => self.aim.kernel_errors(&all.0, options.accuracy, epsilon),
+        };
+        for (gauged, error) in all.0.iter_mut().zip(errors) {
+            if let Some(gauged) = gauged {
+                gauged.error = error;
+            }
+        }
+        Ok(all)
+    }
+
+    /// These terms, to choose for.
+    pub(super) fn list<'g>(&'g self, all: &'g ByTerm<Gauged>) -> Vec<GaugedTerm<'g>> {
+        let of = |(term, gauged)| {
+            let clouds = clouds(term);
+            GaugedTerm { gauged, clouds, measures: self.measures(clouds) }
+        };
+        all.iter().map(of).collect()
+    }
+}
+
+/// Something for each term that is solved.
+#[derive(Debug)]
+pub(super) struct ByTerm<T>([Option<T>; 3]);
+
+impl<T> Default for ByTerm<T> {
+    fn default() -> Self {
+        ByTerm([None, None, None])
+    }
+}
+
+impl<T> ByTerm<T> {
+    fn put(&mut self, term: Term, of: T) {
+        self.0[term as usize] = Some(of);
+    }
+
+    pub(super) fn get(&self, term: Term) -> Option<&T> {
+        self.0[term as usize].as_ref()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Term, &T)> {
+        let terms = [Term::Cross, Term::SelfX, Term::SelfY].into_iter();
+        terms.zip(&self.0).filter_map(|(term, of)| Some((term, of.as_ref()?)))
+    }
+
+    /// The first of them; there is always one.
+    fn first(&self) -> &T {
+        self.iter().next().expect("a term is solved").1
+    }
+
+    fn try_map<U>(self, mut each: impl FnMut(Term, T) -> Result<U>) -> Result<ByTerm<U>> {
+        let mut all = ByTerm::default();
+        for (term, of) in [Term::Cross, Term::SelfX, Term::SelfY].into_iter().zip(self.0) {
+            if let Some(of) = of {
+                all.put(term, each(term, of)?);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The kernels of the terms, and what they are called.
+#[derive(Debug)]
+pub(crate) struct TermKernels<'p> {
+    terms: ByTerm<Box<dyn TermKernel + 'p>>,
+    pub(super) used: Used,
+    /// Whether the terms of a divergence have one kernel or an approximation of it each.
+    pub(super) kernels: Kernels,
+    /// Whether one map serves both clouds.
+    pub(super) one_map: bool,
+    /// What was given that no cloud has a kernel with itself by, and the remedy.
+    without_selves: Option<[&'static str; 2]>,
+}
+
+impl<'p> TermKernels<'p> {
+    fn new(terms: ByTerm<Box<dyn TermKernel + 'p>>, used: Used, kernels: Kernels) -> Self {
+        TermKernels { terms, used, kernels, one_map: true, without_selves: None }
+    }
+
+    /// Those of features, term by term.
+    pub(super) fn of_features(
+        terms: Terms,
+        used: Used,
+        mut kernel: impl FnMut(Term) -> Result<FeatureKernel<'p>>,
+    ) -> Result<Self> {
+        let mut kernels: ByTerm<Box<dyn TermKernel + 'p>> = ByTerm::default();
+        for &term in terms.list() {
+            kernels.put(term, Box::new(kernel(term)?));
+        }
+        Ok(TermKernels::new(kernels, used, Kernels::Shared))
+    }
+
+    pub(super) fn get(&self, term: Term) -> &(dyn TermKernel + 'p) {
+        &**self.terms.get(term).expect("a term that is solved")
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(dyn TermKernel + 'p)> {
+        self.terms.iter().map(|(_, kernel)| &**kernel)
+    }
+
+    /// That of the first term: they are of one kind.
+    pub(super) fn first(&self) -> &(dyn TermKernel + 'p) {
+        &**self.terms.first()
+    }
+
+    /// Whether the kernel is defined on each cloud alone.
+    pub(super) fn check_shared(&self) -> Result<()> {
+        match self.without_selves {
+            Some([given, remedy]) => Err(Error::NoSelfTerms { given, remedy }),
+            None => Ok(()),
+        }
+    }
+
+    /// The same kernel, that of the cross term, for the terms of other measures.
+    pub(super) fn between<'q>(
+        &'q self,
+        terms: Terms,
+        measures: [&'q Measure<'q>; 2],
+        options: &'q Options<'q>,
+        clock: &Clock,
+    ) -> Result<TermKernels<'q>> {
+        let mut others = ByTerm::default();
+        for &term in terms.list() {
+            let kernel = self.get(Term::Cross).between(term, measures, options, clock.cancel())?;
+            others.put(term, kernel);
+        }
+        Ok(TermKernels { terms: others, ..*self })
+    }
+
+    /// Coordinates, anchors and nodes as they would be for an epsilon that is `ratio` times as large, for other measures.
+    #[cfg(test)]
+    pub(super) fn redone<'q>(
+        &self,
+        measures: [&'q Measure<'q>; 2],
+        options: &'q Options<'q>,
+        ratio: f64,
+    ) -> TermKernels<'q> {
+        let mut others = ByTerm::default();
+        for (term, kernel) in self.terms.iter() {
+            others.put(term, kernel.redone(term, measures, options, ratio));
+        }
+        TermKernels { terms: others, ..*self }
+    }
+}
+
+/// Which kernel of the squared Euclidean cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) enum KernelChoice {
+    /// All pairs.
+    Exact {
+        stored: bool,
+    },
+    Random {
+        draw: Draw,
+        rank: usize,
+    },
+    /// Around the midpoints of coupled pairs.
+    Adaptive {
+        rank: usize,
+    },
+    Lattice {
+        stored: bool,
+    },
+    Nystrom {
+        landmarks: Landmarks,
+        count: usize,
+    },
+}
+
+/// What the features of the options are, before there are kernels.
+pub(super) enum Design<'p> {
+    Choice(KernelChoice),
+    /// Maps of points. For features of the squared Euclidean cost, `frame` is where to take that cost.
+    Maps {
+        maps: [Arc<dyn FeatureMap>; 2],
+        shared: bool,
+        used: Used,
+        frame: Option<Frame>,
+    },
+    Given([&'p FeatureMatrix<'p>; 2]),
+}
+
+/// The kernels that the options name, and which one it is if it is of those that can be improved.
+pub(super) fn named<'p>(
+    setting: Setting<'_, 'p>,
+) -> Result<(TermKernels<'p>, Option<KernelChoice>)> {
+    let Setting { mu, nu, options, terms, .. } = setting;
+    let [n, m] = setting.sizes();
+    // Of the largest problem to be solved.
+    let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
+    let rank = options.rank.unwrap_or(DEFAULT_RANK);
+    match &options.method {
+        Method::Dense(cost) => {
+            check_memory(Matrices::Kernel, pairs, options)?;
+            Ok((of_cost(cost, true, setting)?, None))
+        }
+        Method::Online(cost) => Ok((of_cost(cost, false, setting)?, None)),
+        Method::Factored(features) => {
+            let choice = match features {
+                Features::Gaussian(Anchors::Adaptive) => Some(KernelChoice::Adaptive { rank }),
+                Features::Gaussian(Anchors::Lattice { stored }) => {
+                    Some(KernelChoice::Lattice { stored: *stored })
+                }
+                _ => None,
+            };
+            if !matches!(choice, Some(KernelChoice::Lattice { .. })) {
+                let rank = features.rank(mu.dim(), rank) as f64;
+                check_features(n + m, rank, mu.dim(), options)?;
+            }
+            let design = design(features, setting)?;
+            Ok((of_design(design, Form::Features, setting)?, choice))
+        }
+        Method::Nystrom(landmarks) => {
+            let count = rank.min(mu.support().len() + nu.support().len());
+            check_nystrom(n + m, count as f64, options)?;
+            let choice = KernelChoice::Nystrom { landmarks: *landmarks, count };
+            let kernels = chosen(choice, Form::Features, setting.gauged()?, setting, None)?;
+            Ok((kernels, None))
+        }
+        Method::Auto => unreachable!("automatic choices are made first"),
+    }
+}
+
+fn of_cost<'p>(
+    cost: &'p Cost<'p>,
+    stored: bool,
+    setting: Setting<'_, 'p>,
+) -> Result<TermKernels<'p>> {
+    match cost {
+        Cost::SquaredEuclidean => {
+            let (choice, form) = (KernelChoice::Exact { stored }, Form::Pairs { stored });
+            chosen(choice, form, setting.gauged()?, setting, None)
+        }
+        Cost::Matrix(matrix) => of_matrix(matrix, stored, setting),
+        Cost::Features(features) => {
+            of_design(design(features, setting)?, Form::Pairs { stored }, setting)
+        }
+    }
+}
+
+fn of_matrix<'p>(
+    matrix: &'p CostMatrix<'p>,
+    stored: bool,
+    setting: Setting<'_, 'p>,
+) -> Result<TermKernels<'p>> {
+    let Setting { mu, nu, options: &Options { epsilon, .. }, .. } = setting;
+    let expected = Shape { rows: mu.weights().len(), columns: nu.weights().len() };
+    if matrix.shape() != expected {
+        return Err(Error::Shape { what: "the cost matrix", expected, got: matrix.shape() });
+    }
+    let spread = matrix.spread();
+    if spread > 1e9 * epsilon || !spread.is_finite() {
+        return Err(Error::CostsTooWide { epsilon, spread });
+    }
+    let mut terms: ByTerm<Box<dyn TermKernel + 'p>> = ByTerm::default();
+    for &term in setting.terms.list() {
+        let site = setting.site(term, Space::Matrix(matrix));
+        terms.put(term, Box::new(ExactKernel::new(site, stored)));
+    }
+    let remedy = "solve the three terms with a matrix each";
+    Ok(TermKernels {
+        without_selves: Some(["a cost matrix", remedy]),
+        ..TermKernels::new(terms, Used::over_pairs(stored), Kernels::Shared)
+    })
+}
+
+fn of_design<'p>(
+    design: Design<'p>,
+    form: Form,
+    setting: Setting<'_, 'p>,
+) -> Result<TermKernels<'p>> {
+    let Setting { mu, nu, .. } = setting;
+    let (source, frame, used, shared) = match design {
+        Design::Choice(choice) => return chosen(choice, form, setting.gauged()?, setting, None),
+        Design::Maps { maps, shared, used, frame } => {
+            check_maps(&maps, frame.as_ref(), mu, nu)?;
+            (FeatureSource::Maps(maps), frame, used, shared)
+        }
+        Design::Given(matrices) => (FeatureSource::Given(matrices), None, Used::Explicit, true),
+    };
+    let kernels = TermKernels::of_features(setting.terms, form.used(used), |term| {
+        let space = frame.clone().map_or(Space::Features, Space::Framed);
+        Ok(FeatureKernel::new(setting.site(term, space), source.clone(), form))
+    })?;
+    let remedy = "use one map for both clouds";
+    let without_selves = (!shared).then_some(["a pair of feature maps", remedy]);
+    Ok(TermKernels { one_map: shared, without_selves, ..kernels })
+}
+
+/// Whether the maps are defined at all points.
+pub(super) fn check_maps(
+    maps: &[Arc<dyn FeatureMap>; 2],
+    frame: Option<&Frame>,
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+) -> Result<()> {
+    if let Some(frame) = frame {
+        // They need potentials too.
+        for outside in [mu.outside(), nu.outside()].into_iter().flatten() {
+            frame.check_extent(outside)?;
+        }
+    }
+    for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
+        maps[cloud as usize]
+            .check(measure.points())
+            .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
+    }
+    Ok(())
+}
+
+fn check_rank(map: &dyn FeatureMap) -> Result<()> {
+    match map.rank() {
+        0 => Err(Error::Option { name: "the rank of a map", expected: "at least 1", value: 0.0 }),
+        _ => Ok(()),
+    }
+}
+
+/// The kernels of a squared Euclidean cost. Anchors are placed around pairs of the plans of all terms, if there are any.
+pub(super) fn chosen<'p>(
+    choice: KernelChoice,
+    form: Form,
+    mut gauged: ByTerm<Gauged>,
+    setting: Setting<'_, 'p>,
+    plans: Option<&[([Cloud; 2], &Pairs)]>,
+) -> Result<TermKernels<'p>> {
+    let Setting { options, terms, clock, .. } = setting;
+    let per_term = matches!(choice, KernelChoice::Exact { .. } | KernelChoice::Lattice { .. });
+    if !per_term && terms == Terms::All {
+        // One map serves all terms of a divergence, so they must share their coordinates.
+        for &term in terms.list() {
+            gauged.put(term, setting.common(term)?);
+        }
+    }
+    let over_pairs = match form {
+        Form::Features => None,
+        Form::Pairs { stored } => Some(Used::over_pairs(stored)),
+    };
+    let boxed = |kernel| -> Box<dyn TermKernel + 'p> { kernel };
+    let (kernels, used, sharing) = match choice {
+        KernelChoice::Exact { stored } => {
+            let kernels = gauged.try_map(|term, gauged| {
+                let site = setting.site(term, Space::gauged(gauged));
+                Ok(boxed(Box::new(ExactKernel::new(site, stored))))
+            })?;
+            (kernels, Used::over_pairs(stored), Kernels::Exact)
+        }
+        KernelChoice::Random { .. } | KernelChoice::Adaptive { .. } => {
+            let map = map_of(choice, gauged.first(), setting, plans);
+            let kernels = gauged.try_map(|term, gauged| {
+                let site = setting.site(term, Space::gauged(gauged));
+                let source = FeatureSource::Maps([map.clone(), map.clone()]);
+                Ok(boxed(Box::new(FeatureKernel::new(site, source, form))))
+            })?;
+            (kernels, Used::Gaussian, Kernels::Shared)
+        }
+        KernelChoice::Lattice { stored } => {
+            let kernels = gauged.try_map(|term, gauged| {
+                let clouds = clouds(term);
+                let measures = setting.measures(clouds);
+                let found = lattice(&GaugedTerm { gauged: &gauged, clouds, measures }, options)?;
+                let lattice = found.guarded(clock.cancel());
+                let points = measures[0].support().len() + measures[1].support().len();
+                let error = gauged.error;
+                let site = setting.site(term, Space::gauged(gauged));
+                if stored || form != Form::Features {
+                    let numbers = lattice.rank() as f64 * points as f64;
+                    let what =
+                        if form == Form::Features { Matrices::Features } else { Matrices::Kernel };
+                    check_memory(what, numbers, options)?;
+                    let map = Arc::new(lattice_map(&lattice));
+                    let kernel = FeatureKernel::on_lattice(site, map, lattice, form);
+                    return Ok(boxed(Box::new(kernel)));
+                }
+                check_lattice(&lattice, points, options)?;
+                Ok(boxed(Box::new(LatticeKernel::new(site, lattice, error))))
+            })?;
+            (kernels, Used::Lattice, Kernels::PerTerm)
+        }
+        KernelChoice::Nystrom { landmarks, count } => {
+            let cross = gauged.first();
+            let epsilon = cross.gauge.epsilon();
+            let clouds = [Cloud::X, Cloud::Y].map(|cloud| cross.points(cloud, Part::Support));
+            let (seed, cancel) = (options.seed, clock.cancel());
+            let chosen = landmarks::choose(&clouds, epsilon, count, landmarks, seed, cancel);
+            let basis = Basis::nystrom(chosen, epsilon, cancel);
+            let factors = Arc::new(Factors::new(basis, clouds));
+            let kernels = gauged.try_map(|term, gauged| {
+                let site = setting.site(term, Space::gauged(gauged));
+                Ok(boxed(Box::new(NystromKernel::new(site, factors.clone()))))
+            })?;
+            (kernels, Used::Nystrom, Kernels::Shared)
+        }
+    };
+    Ok(match over_pairs {
+        Some(used) => TermKernels::new(kernels, used, Kernels::Exact),
+        None => TermKernels::new(kernels, used, sharing),
+    })
+}
+
+/// One map for all terms, in the coordinates of the first.
+pub(super) fn map_of(
+    choice: KernelChoice,
+    gauged: &Gauged,
+    setting: Setting<'_, '_>,
+    plans: Option<&[([Cloud; 2], &Pairs)]>,
+) -> Arc<dyn FeatureMap> {
+    let Setting { mu, nu, options, terms, clock, .. } = setting;
+    let weights = [mu, nu].map(|m| m.support().weights);
+    match choice {
+        KernelChoice::Random { draw, rank } => {
+            let axes = Axes::new(gauged, weights.map(Some));
+            let mut map = gauged.random(&axes, draw, rank, options.seed);
+            if terms == Terms::Cross && !matches!(options.method, Method::Auto) {
+                // A common factor cancels in a divergence, but not in a term alone. (Certificates find a better one.)
+                let log = gauged.mean_log_ratio(&map, weights, options.seed, clock.cancel());
+                if log.is_finite() {
+                    map.scale(-0.5 * log);
+                }
+            }
+            Arc::new(map)
+        }
+        KernelChoice::Adaptive { rank } => {
+            let midpoints = if let Some(plans) = plans {
+                gauged.midpoints_of(plans)
+            } else {
+                let list: Vec<[Cloud; 2]> = terms.list().iter().map(|t| clouds(*t)).collect();
+                gauged.likely_midpoints(&list, weights, options.seed)
+            };
+            Arc::new(gauged.adaptive(&midpoints, rank, options.seed))
+        }
+        KernelChoice::Exact { .. }
+        | KernelChoice::Lattice { .. }
+        | KernelChoice::Nystrom { .. } => unreachable!("these are no maps of random anchors"),
+    }
+}
+
+/// The lattice for a term: of the rank asked for, or of the accuracy.
+fn lattice(term: &GaugedTerm<'_>, options: &Options<'_>) -> Result<Lattice> {
+    let dim = term.measures[0].dim();
+    if dim > MOST_AXES {
+        return Err(Error::LatticeDimension { dim, most: MOST_AXES });
+    }
+    let most = most_nodes(term.measures.iter().map(|m| m.support().len()).sum());
+    match options.lattice_rank() {
+        None => term.lattice(options).ok_or(Error::LatticeSize { most }),
+        Some(rank) => {
+            let [low, high] = term.midpoints();
+            let weighted = |k: usize| thinned::Weighted {
+                points: term.gauged.points(term.clouds[k], Part::Support),
+                weights: term.measures[k].support().weights,
+            };
+            let clouds = [weighted(0), weighted(1)];
+            thinned::of_rank(&low, &high, term.gauged.gauge.epsilon(), rank, most, clouds)
+                .ok_or(Error::LatticeRank { rank })
+        }
+    }
+}
+
+/// What the features of the options are.
+pub(super) fn design<'p>(
+    features: &'p Features<'p>,
+    setting: Setting<'_, 'p>,
+) -> Result<Design<'p>> {
+    let Setting { mu, nu, options, .. } = setting;
+    let shared = |map: Arc<dyn FeatureMap>, used, frame| {
+        if mu.dim() != nu.dim() {
+            return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
+        }
+        Ok(Design::Maps { maps: [map.clone(), map], shared: true, used, frame })
+    };
+    let Options { epsilon, seed, .. } = *options;
+    let rank = options.rank.unwrap_or(DEFAULT_RANK);
+    match features {
+        Features::Gaussian(Anchors::Random(draw)) => {
+            Ok(Design::Choice(KernelChoice::Random { draw: *draw, rank }))
+        }
+        Features::Gaussian(Anchors::Lattice { stored }) => {
+            Ok(Design::Choice(KernelChoice::Lattice { stored: *stored }))
+        }
+        Features::Gaussian(Anchors::Adaptive) => {
+            Ok(Design::Choice(KernelChoice::Adaptive { rank }))
+        }
+        Features::Gaussian(Anchors::Paper { centred }) => {
+            let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;
+            let frame = map.frame().clone();
+            shared(Arc::new(map), Used::Gaussian, Some(frame))
+        }
+        Features::ArcCosine { order, kappa, sigma } => {
+            let map = ArcCosine::new(mu.dim(), *order, *kappa, *sigma, rank, seed)?;
+            shared(Arc::new(map), Used::ArcCosine, None)
+        }
+        Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), Used::Linear, None),
+        Features::Map(map) => {
+            check_rank(&**map)?;
+            shared(map.clone(), Used::Map, None)
+        }
+        Features::Pair(x, y) => {
+            check_rank(&**x)?;
+            if x.rank() != y.rank() {
+                return Err(Error::Ranks { x: x.rank(), y: y.rank() });
+            }
+            let maps = [x.clone(), y.clone()];
+            Ok(Design::Maps { maps, shared: false, used: Used::Map, frame: None })
+        }
+        Features::Explicit(xi, zeta) => {
+            if xi.rank() != zeta.rank() {
+                return Err(Error::Ranks { x: xi.rank(), y: zeta.rank() });
+            }
+            for (what, matrix, measure) in
+                [("the first feature matrix", xi, mu), ("the second feature matrix", zeta, nu)]
+            {
+                let (rows, columns) = (measure.weights().len(), matrix.rank());
+                if matrix.rows() != rows {
+                    return Err(Error::Shape {
+                        what,
+                        expected: Shape { rows, columns },
+                        got: Shape { rows: matrix.rows(), columns },
+                    });
+                }
+            }
+            Ok(Design::Given([xi, zeta]))
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The kernel of the cost itself, over all pairs: stored (dense), or recomputed on the way (online).
+
+use super::derivative::Operand;
+use super::pairwise::{Pairwise, sample_rows};
+use super::view::{Partners, Seat, View, exact_view, partners};
+use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work, polish};
+use crate::control::{Cancel, Observer};
+use crate::error::Result;
+use crate::features::SquaredEuclidean;
+use crate::kernel::{self, AllPairs, Builds, Columns, Kernel, LogPass, Recomputed, Stored};
+use crate::measure::Measure;
+use crate::numerics::simd::{self, Float};
+use crate::options::{Options, Precision};
+use crate::rows::LogRows;
+use crate::sampling::Pairs;
+use crate::sinkhorn::Outcome;
+use crate::words::{Cloud, Part, Term};
+
+/// The kernel of a cost that is a function of the points, or is given pair by pair.
+#[derive(Debug)]
+pub(crate) struct ExactKernel<'p> {
+    site: Site<'p>,
+    stored: bool,
+}
+
+impl<'p> ExactKernel<'p> {
+    pub(crate) fn new(site: Site<'p>, stored: bool) -> Self {
+        ExactKernel { site, stored }
+    }
+
+    /// Some points of a cloud over the support of the opposite one.
+    fn entries(&self, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
+        if let Some(rows) = self.site.given_costs(cloud, part) {
+            return rows;
+        }
+        let [rows, columns] = [(cloud, part), (self.site.opposite(cloud), Part::Support)]
+            .map(|(cloud, part)| self.site.points(cloud, part));
+        let (frame, epsilon) = self.metric();
+        let entries = SquaredEuclidean::new(&frame, epsilon, rows, &columns);
+        Box::new(self.site.cancel().guard(entries))
+    }
+
+    fn metric(&self) -> (crate::coordinates::Frame, f64) {
+        let metric = self.site.metric().ok().flatten();
+        metric.expect("costs of points are squared Euclidean, in coordinates that are in range")
+    }
+
+    fn seen_from<'a>(&'a self, cloud: Cloud, seat: &'a Seat<'_>) -> Result<Box<dyn LogRows + 'a>> {
+        Ok(match seat {
+            Seat::Part(part) => self.entries(cloud, *part),
+            Seat::At(points) => match self.site.exact_rows(cloud, points)? {
+                Some(rows) => Box::new(rows),
+                None => unreachable!("new points do not arrive where costs are given"),
+            },
+        })
+    }
+}
+
+/// Rows of the kernel, over the points of the other cloud, as something to iterate.
+pub(super) fn iterated<'r>(
+    rows: Box<dyn LogRows + 'r>,
+    stored: bool,
+    site: &Site<'_>,
+) -> Box<dyn AllPairs + 'r> {
+    match (stored, site.options().precision) {
+        (false, _) => kernel::exact(Recomputed::new(rows), site.is_self()),
+        (true, Precision::F32) => kernel::exact(Stored::<f32>::new(rows), site.is_self()),
+        (true, Precision::F64) => kernel::exact(Stored::<f64>::new(rows), site.is_self()),
+    }
+}
+
+/// [`iterated`] between two clouds, with sums of its columns.
+pub(super) fn columns<'r>(
+    rows: Box<dyn LogRows + 'r>,
+    stored: bool,
+    site: &Site<'_>,
+) -> Box<dyn Columns + 'r> {
+    match (stored, site.options().precision) {
+        (false, _) => kernel::exact_columns(Recomputed::new(rows)),
+        (true, Precision::F32) => kernel::exact_columns(Stored::<f32>::new(rows)),
+        (true, Precision::F64) => kernel::exact_columns(Stored::<f64>::new(rows)),
+    }
+}
+
+/// Solves a term with rows of its kernel over the points of the other cloud.
+pub(super) fn solve(
+    rows: Box<dyn LogRows + '_>,
+    stored: bool,
+    site: &Site<'_>,
+    task: &Task<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Solved> {
+    let mut kernel = iterated(rows, stored, site);
+    let outcome = task.solve(&mut *kernel, observer)?;
+    let (log, builds) = (kernel.expected_log(), kernel.builds());
+    Ok(solved(site, task, outcome, log, builds, stored))
+}
+
+/// With the mean `log` of the logarithm of the kernel under the plan.
+pub(super) fn solved(
+    site: &Site<'_>,
+    task: &Task<'_>,
+    outcome: Outcome,
+    log: f64,
+    builds: Builds,
+    stored: bool,
+) -> Solved {
+    let rounding = match (stored, site.options().precision) {
+        (true, Precision::F32) => f32::ROUNDING,
+        _ => f64::ROUNDING,
+    };
+    Solved {
+        transport_cost: Some(-site.options().epsilon * log / task.mass(&outcome)),
+        rank: outcome.g.len(),
+        error: KernelError { bound: None, sampled: None, rounding },
+        state: State::default(),
+        pairs: Pairs::default(),
+        messages: Vec::new(),
+        outcome,
+        builds,
+    }
+}
+
+/// `log sum_j k(x, y_j) v_j` for rows over the points `y_j`.
+pub(super) fn log_sums(rows: &dyn LogRows, g: &[f64]) -> Vec<f64> {
+    let mut message = vec![0.0; simd::padded(g.len())];
+    message[..g.len()].copy_from_slice(g);
+    let mut out = vec![0.0; rows.rows()];
+    LogPass::of(rows).row_sums(rows, &message, &mut out);
+    out
+}
+
+impl TermKernel for ExactKernel<'_> {
+    fn site(&self) -> &Site<'_> {
+        &self.site
+    }
+
+    fn rank(&self) -> usize {
+        self.site.weights()[1].len()
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn solve(&self, task: &mut Task<'_>, work: &mut Work<'_>) -> Result<Solved> {
+        let rows = self.entries(self.site.clouds()[0], Part::Support);
+        if let Some((rough, start)) = &task.rough {
+            return polish::solve(rows, &self.site, task, (*rough, start), work.observer);
+        }
+        solve(rows, self.stored, &self.site, task, work.observer)
+    }
+
+    fn iterated(&self) -> Box<dyn Kernel + '_> {
+        let rows = self.entries(self.site.clouds()[0], Part::Support);
+        iterated(rows, self.stored, &self.site)
+    }
+
+    fn columns(&self) -> Result<Box<dyn Columns + '_>> {
+        let rows = self.entries(self.site.clouds()[0], Part::Support);
+        Ok(columns(rows, self.stored, &self.site))
+    }
+
+    fn stored_numbers(&self, [n, m]: [f64; 2]) -> f64 {
+        if self.stored { n * m } else { 0.0 }
+    }
+
+    fn rows(&self) -> Option<(Box<dyn LogRows + '_>, bool)> {
+        Some((self.entries(self.site.clouds()[0], Part::Support), true))
+    }
+
+    fn log_sums(&self, _: &State, cloud: Cloud, part: Part, g: &[f64]) -> Result<Vec<f64>> {
+        Ok(log_sums(&*self.entries(cloud, part), g))
+    }
+
+    fn pairwise<'a>(&'a self, _: &'a State) -> Pairwise<'a> {
+        let entry = self.site.log_entry().expect("the cost is a function of the points or given");
+        Pairwise::Each(Box::new(move |i, j, shift| (entry(i, j) + shift).exp()))
+    }
+
+    fn sample(&self, scaling: &Scaling, draws: &[[f64; 3]]) -> Result<Vec<[usize; 2]>> {
+        let [x, _] = self.site.clouds();
+        let entries = self.entries(x, Part::Support);
+        Ok(sample_rows(&*entries, &log_sums(&*entries, &scaling.g), scaling, draws))
+    }
+
+    fn view(
+        &self,
+        _: &State,
+        cloud: Cloud,
+        seat: &Seat<'_>,
+        g: &[f64],
+        columns: &[Vec<f64>],
+    ) -> Result<View> {
+        Ok(exact_view(&*self.seen_from(cloud, seat)?, g, columns))
+    }
+
+    fn partners(
+        &self,
+        _: &State,
+        cloud: Cloud,
+        seat: &Seat<'_>,
+        g: &[f64],
+        count: usize,
+    ) -> Result<Vec<Partners>> {
+        Ok(partners(&*self.seen_from(cloud, seat)?, g, count, None))
+    }
+
+    fn operand<'a>(&'a self, _: &'a State, cloud: Cloud) -> Result<Operand<'a>> {
+        if let Some(rows) = self.site.given_costs(cloud, Part::Support) {
+            return Ok(Operand::Costs(rows));
+        }
+        let others = self.site.points(self.site.opposite(cloud), Part::Support);
+        let (frame, epsilon) = self.metric();
+        let map = SquaredEuclidean::map(&frame, epsilon, &others);
+        Ok(Operand::Exact(map, self.site.points(cloud, Part::Support)))
+    }
+
+    fn between<'q>(
+        &'q self,
+        term: Term,
+        measures: [&'q Measure<'q>; 2],
+        options: &'q Options<'q>,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn TermKernel + 'q>> {
+        let site = self.site.moved(term, measures, options, cancel)?;
+        Ok(Box::new(ExactKernel { site, stored: self.stored }))
+    }
+
+    #[cfg(test)]
+    fn redone<'q>(
+        &self,
+        term: Term,
+        measures: [&'q Measure<'q>; 2],
+        options: &'q Options<'q>,
+        ratio: f64,
+    ) -> Box<dyn TermKernel + 'q> {
+        let site = self.site.redone(term, measures, options, ratio);
+        Box::new(ExactKernel { site, stored: self.stored })
+    }
+}

@@ -1,0 +1,319 @@
+//! The kernel of a term: everything that solves, plans, maps and derivatives ask of it.
+//!
+//! A term has a [`Site`], the two measures in the coordinates in which it is solved, and a [`TermKernel`] on it:
+//!
+//! | kernel | what it is | file |
+//! |---|---|---|
+//! | exact | the kernel of the cost, all pairs | `exact.rs` |
+//! | features | products of positive features, stored or over all pairs | `features.rs` |
+//! | lattice | features on a lattice, as products over the axes | `lattice.rs` |
+//! | Nystrom | products of signed features | `nystrom.rs` |
+//!
+//! Nobody outside of these files asks which one it is. A solve ends with a [`Scaling`], and both together are the
+//! [`TermPlan`]: entries, sums, samples, conditional means and derivatives of the plan.
+
+mod derivative;
+mod exact;
+mod features;
+mod gathered;
+pub(crate) mod gauged;
+mod lattice;
+pub(crate) mod lattices;
+mod nystrom;
+mod pairwise;
+mod plan;
+mod polish;
+mod site;
+pub(crate) mod thinned;
+mod view;
+
+pub(crate) use derivative::Operand;
+pub(crate) use exact::ExactKernel;
+pub(crate) use features::{FeatureKernel, FeatureSource, Form};
+pub(crate) use lattice::LatticeKernel;
+pub(crate) use nystrom::NystromKernel;
+pub(crate) use pairwise::Pairwise;
+pub(crate) use plan::{Scaling, TermPlan};
+pub(crate) use site::{Site, Space};
+pub(crate) use view::{At, Partners, Seat, View};
+
+use std::fmt;
+
+use crate::anchors::Lattice;
+use crate::control::{Cancel, Clock, Observer};
+use crate::error::Result;
+use crate::features::{Affine, lattice_map};
+use crate::kernel::{Builds, Columns, Kernel};
+use crate::measure::Measure;
+use crate::numerics::dot;
+use crate::options::Options;
+use crate::rows::LogRows;
+use crate::sampling::Pairs;
+use crate::sampling::certificate::Bounds;
+use crate::sinkhorn::unbalanced::{Dual, Goal, Unbalanced};
+use crate::sinkhorn::{self, Outcome, Run};
+use crate::words::{Cloud, Part, Term};
+
+/// The kernel of a term. See the [module](self).
+///
+/// `state` is what a solve left of the kernel. Points count from zero in the part of the cloud that is asked for.
+pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
+    fn site(&self) -> &Site<'_>;
+
+    /// Number of features, of landmarks, or of columns of a kernel without any.
+    fn rank(&self) -> usize;
+
+    /// Whether it is the kernel of the cost. Costs that features define are what these say.
+    fn is_exact(&self) -> bool;
+
+    /// Solves the term.
+    fn solve(&self, task: &mut Task<'_>, work: &mut Work<'_>) -> Result<Solved>;
+
+    /// What Sinkhorn's loop iterates.
+    fn iterated(&self) -> Box<dyn Kernel + '_>;
+
+    /// The same between two clouds, with sums of its columns.
+    fn columns(&self) -> Result<Box<dyn Columns + '_>>;
+
+    /// Part of the mass that what is iterated may leave out: see [`Kernel::settle`].
+    fn leave_out(&self) -> f64 {
+        0.0
+    }
+
+    /// The kernel as one of features that solves store, and that may be kept from one solve to the next.
+    fn stored_features(&self) -> Option<&FeatureKernel<'_>> {
+        None
+    }
+
+    /// A kernel near the exact one that takes linear time, and its relative error: see [`crate::sinkhorn::polish`].
+    fn near(&self) -> Option<(Box<dyn Kernel + '_>, f64)> {
+        None
+    }
+
+    /// Numbers that solves store, for clouds of these sizes.
+    fn stored_numbers(&self, sizes: [f64; 2]) -> f64;
+
+    /// Rows of the kernel of the first cloud of the term, to be stored: its features, or, `true`, the entries themselves.
+    /// None of kernels that are better not stored.
+    fn rows(&self) -> Option<(Box<dyn LogRows + '_>, bool)>;
+
+    /// `log sum_j k(x, y_j) v_j` at some points of a cloud, with the potential of the opposite one.
+    fn log_sums(&self, state: &State, cloud: Cloud, part: Part, g: &[f64]) -> Result<Vec<f64>>;
+
+    /// The kernel between the supports, pair by pair.
+    fn pairwise<'a>(&'a self, state: &'a State) -> Pairwise<'a>;
+
+    /// A pair of the plan for each three numbers between 0 and 1.
+    fn sample(&self, scaling: &Scaling, draws: &[[f64; 3]]) -> Result<Vec<[usize; 2]>>;
+
+    /// Whether the kernel is defined at new points of a cloud, which are in the coordinates of the user.
+    fn check_new(&self, _cloud: Cloud, _points: &crate::measure::Points<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// What points of a cloud see of the opposite one, of potential `g`: sums, and means of columns of values.
+    fn view(
+        &self,
+        state: &State,
+        cloud: Cloud,
+        seat: &Seat<'_>,
+        g: &[f64],
+        columns: &[Vec<f64>],
+    ) -> Result<View>;
+
+    /// The largest partners of points of a cloud in the support of the opposite one, with their probabilities.
+    fn partners(
+        &self,
+        state: &State,
+        cloud: Cloud,
+        seat: &Seat<'_>,
+        g: &[f64],
+        count: usize,
+    ) -> Result<Vec<Partners>>;
+
+    /// What stands between a cloud and the opposite one, as derivatives see it.
+    fn operand<'a>(&'a self, state: &'a State, cloud: Cloud) -> Result<Operand<'a>>;
+
+    /// The kernel of a term of other measures, with the same coordinates, anchors and nodes.
+    fn between<'q>(
+        &'q self,
+        term: Term,
+        measures: [&'q Measure<'q>; 2],
+        options: &'q Options<'q>,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn TermKernel + 'q>>;
+
+    /// The same kernel with coordinates, anchors and nodes as they would be for an epsilon that is `ratio` times as
+    /// large.
+    #[cfg(test)]
+    fn redone<'q>(
+        &self,
+        term: Term,
+        measures: [&'q Measure<'q>; 2],
+        options: &'q Options<'q>,
+        ratio: f64,
+    ) -> Box<dyn TermKernel + 'q>;
+}
+
+/// What a solve needs beside the kernel and its task.
+pub(crate) struct Work<'w> {
+    pub(crate) clock: &'w Clock,
+    pub(crate) observer: &'w mut dyn Observer,
+    /// Whether values are those in the middle of what samples of the plan say: with a certificate, so that a value is in
+    /// its interval. (That of features alone need not be: the interval is where the exact kernel is.)
+    pub(crate) centred: bool,
+}
+
+/// A solve of a term.
+pub(crate) struct Task<'t> {
+    /// Logarithms of the first potential to start from.
+    pub(crate) start: Vec<f64>,
+    /// Whether that is where solves start that know nothing.
+    pub(crate) flat: bool,
+    /// What solved the term before with features, and the potential that it found in its own coordinates.
+    pub(crate) rough: Option<(&'t (dyn TermKernel + 't), Vec<f64>)>,
+    /// The weights of the two supports.
+    pub(crate) weights: [&'t [f64]; 2],
+    /// Where marginals are relaxed.
+    pub(crate) unbalanced: Option<Unbalanced>,
+    pub(crate) run: Run,
+}
+
+/// What the potentials of a task say.
+pub(crate) struct Values {
+    pub(crate) value: f64,
+    pub(crate) value_kl: f64,
+    pub(crate) mass: f64,
+    /// To be added to the logarithms of the potentials.
+    pub(crate) shifts: [f64; 2],
+    /// L1 distances of the marginals from the weights.
+    pub(crate) gaps: [f64; 2],
+}
+
+/// How far the value is from that of the exact kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KernelError {
+    /// At most this, in units of the cost.
+    pub(crate) bound: Option<f64>,
+    /// The same from samples of the plan, as logarithms of a constant factor of the kernel.
+    pub(crate) sampled: Option<Bounds>,
+    /// Of sums in the precision of the kernel.
+    pub(crate) rounding: f64,
+}
+
+/// What the kernel of a term leaves after a solve.
+pub(crate) struct Solved {
+    pub(crate) outcome: Outcome,
+    pub(crate) builds: Builds,
+    /// In the coordinates of the term.
+    pub(crate) transport_cost: Option<f64>,
+    pub(crate) error: KernelError,
+    pub(crate) rank: usize,
+    pub(crate) state: State,
+    /// Pairs of the plan, if any were drawn.
+    pub(crate) pairs: Pairs,
+    /// What the clouds last sent over stored features.
+    pub(crate) messages: Vec<Vec<f64>>,
+}
+
+/// What a solve changed of its kernel.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct State {
+    /// The potentials are those of a kernel that is smaller by this, as a logarithm.
+    pub(crate) shift: f64,
+    /// The lattice that it ended with.
+    pub(crate) lattice: Option<Lattice>,
+    /// Its nodes one by one, if they are not all of a box.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    listed: Option<Affine>,
+}
+
+impl State {
+    /// With a lattice.
+    pub(crate) fn of_lattice(lattice: Lattice) -> Self {
+        let listed = lattice.kept().is_some().then(|| lattice_map(&lattice));
+        State { shift: 0.0, lattice: Some(lattice), listed }
+    }
+}
+
+impl Task<'_> {
+    pub(crate) fn is_self(&self) -> bool {
+        self.run.term != Term::Cross
+    }
+
+    /// The marginals that the plan should have.
+    pub(crate) fn goal(&self) -> Goal<'_> {
+        let [a, b] = self.weights;
+        Goal { a, b, unbalanced: self.unbalanced.as_ref() }
+    }
+
+    /// Mass of the plan that the kernel holds: 1 for cross terms, and at convergence.
+    pub(crate) fn mass(&self, outcome: &Outcome) -> f64 {
+        if self.is_self() || self.unbalanced.is_some() { outcome.x.log_mass.exp() } else { 1.0 }
+    }
+
+    pub(crate) fn values(&self, outcome: &Outcome) -> Values {
+        let Run { epsilon, offset, .. } = self.run;
+        let [a, b] = self.weights;
+        let Some(unbalanced) = &self.unbalanced else {
+            let kl = |f: &[f64], a: &[f64]| -> f64 {
+                f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum()
+            };
+            return Values {
+                value: epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset,
+                value_kl: epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + offset,
+                mass: 1.0,
+                shifts: [0.0; 2],
+                gaps: [outcome.x.error, outcome.y.error],
+            };
+        };
+        let Dual { value, mass, shifts, .. } = unbalanced.dual(&outcome.f, &outcome.g, 0.0);
+        let sums = [&outcome.x.sums, &outcome.y.sums];
+        // eps sum P log P instead of eps KL(P | a b^T).
+        let logs: f64 = [0, 1].map(|side| unbalanced.log_weights(side, sums[side])).iter().sum();
+        Values {
+            value: value + epsilon * (mass * (logs + 1.0) - unbalanced.mass_product()),
+            value_kl: value,
+            mass,
+            shifts,
+            gaps: [0, 1].map(|side| unbalanced.gap(side, sums[side], mass)),
+        }
+    }
+
+    /// How far the value moves when the logarithms of all entries of the kernel move by at most `logs`.
+    pub(crate) fn bound(&self, outcome: &Outcome, logs: f64) -> f64 {
+        match &self.unbalanced {
+            None => self.run.epsilon * logs,
+            Some(unbalanced) => unbalanced.dual(&outcome.f, &outcome.g, 0.0).bound(logs),
+        }
+    }
+
+    /// Turns `-eps log K v` into the potential of a relaxed marginal, where the weight is zero.
+    pub(crate) fn relax(&self, side: usize, potential: &mut [f64]) {
+        if let Some(unbalanced) = &self.unbalanced {
+            let tau = unbalanced.tau(side);
+            for p in potential {
+                *p *= tau;
+            }
+        }
+    }
+
+    fn solve(&self, kernel: &mut dyn Kernel, observer: &mut dyn Observer) -> Result<Outcome> {
+        sinkhorn::solve(kernel, self.goal(), Some(&self.start), self.run, observer)
+    }
+}
+
+impl dyn TermKernel + '_ {
+    /// `-log sum_j k(x, y_j) v_j` at the points of weight zero, with the potential of the opposite cloud.
+    pub(crate) fn outside(&self, solved: &Solved, cloud: Cloud, g: &[f64]) -> Result<Vec<f64>> {
+        let site = self.site();
+        if site.measure(cloud).outside().is_none() {
+            return Ok(Vec::new());
+        }
+        let sums = self
+            .log_sums(&solved.state, cloud, Part::Outside, g)
+            .map_err(|error| sinkhorn::at_iteration(error, solved.outcome.iterations))?;
+        Ok(sums.into_iter().map(|s| solved.state.shift - s).collect())
+    }
+}
