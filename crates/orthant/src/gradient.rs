@@ -53,12 +53,12 @@ use crate::words::{Cloud, Shape, Term, clouds};
 /// ```
 pub struct Gradient<'g> {
     problem: &'g Problem<'g>,
-    terms: Vec<Part<'g>>,
+    terms: Vec<GradientTerm<'g>>,
     of_value: bool,
 }
 
 /// A term of the value.
-struct Part<'g> {
+struct GradientTerm<'g> {
     term: Term,
     factor: f64,
     scaling: &'g Scaling,
@@ -67,7 +67,7 @@ struct Part<'g> {
     messages: [OnceLock<Vec<f64>>; 2],
 }
 
-impl<'g> Part<'g> {
+impl<'g> GradientTerm<'g> {
     fn plan(&self, problem: &'g Problem<'g>) -> TermPlan<'g> {
         problem.plan(self.term, self.scaling)
     }
@@ -75,7 +75,7 @@ impl<'g> Part<'g> {
 
 /// Where a cloud is in a term.
 struct Place<'t, 'g> {
-    part: &'t Part<'g>,
+    part: &'t GradientTerm<'g>,
     slot: usize,
     /// A cloud is there twice in the term with itself.
     factor: f64,
@@ -87,7 +87,7 @@ impl<'g> Gradient<'g> {
         problem: &'g Problem<'g>,
         terms: impl IntoIterator<Item = (Term, f64, &'g Scaling, &'g Solution)>,
     ) -> Self {
-        let part = |(term, factor, scaling, solution)| Part {
+        let part = |(term, factor, scaling, solution)| GradientTerm {
             term,
             factor,
             scaling,
@@ -126,7 +126,7 @@ impl<'g> Gradient<'g> {
     }
 
     /// What a cloud of a term sends.
-    fn message<'t>(&self, part: &'t Part<'g>, slot: usize) -> Result<&'t [f64]> {
+    fn message<'t>(&self, part: &'t GradientTerm<'g>, slot: usize) -> Result<&'t [f64]> {
         let pair = clouds(part.term);
         let cell = &part.messages[if pair[0] == pair[1] { 0 } else { slot }];
         if cell.get().is_none() {
@@ -212,7 +212,7 @@ impl<'g> Gradient<'g> {
     pub fn epsilon(&self) -> Result<f64> {
         let mut sum = 0.0;
         for part in &self.terms {
-            let Part { factor, solution, .. } = part;
+            let GradientTerm { factor, solution, .. } = part;
             let plan = part.plan(self.problem);
             let messages = [self.message(part, 0)?, self.message(part, 1)?];
             let parts = plan.by_epsilon(messages)?;

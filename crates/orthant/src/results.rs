@@ -309,13 +309,6 @@ pub(crate) fn divergence_scale(divergence: f64, cross: f64) -> f64 {
     divergence.abs().max(SMALL * cross)
 }
 
-/// A divergence out of its terms, and what it has beside them. The entropies of the weights cancel; the KL form has
-/// fewer digits to lose.
-pub(crate) fn debiased([cross, self_x, self_y]: [&Solution; 3], mass_term: f64) -> Result<f64> {
-    let value = cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + mass_term;
-    if value.is_finite() { Ok(value) } else { Err(Error::Overflow { what: "the divergence" }) }
-}
-
 fn relative(potential: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
     potential
         .iter()
@@ -341,6 +334,12 @@ pub struct Divergence {
     pub self_x: Solution,
     /// `W(nu, nu)`.
     pub self_y: Solution,
+}
+
+/// The value of a divergence out of its terms, and what it has beside them. The entropies of the weights cancel; the KL
+/// form has fewer digits to lose.
+pub(crate) fn debiased([cross, self_x, self_y]: [&Solution; 3], mass_term: f64) -> f64 {
+    cross.value_kl - 0.5 * self_x.value_kl - 0.5 * self_y.value_kl + mass_term
 }
 
 /// The kernels of the terms of a divergence.
@@ -370,6 +369,20 @@ impl Kernels {
 }
 
 impl Divergence {
+    /// Puts a divergence together: its terms, and what it has beside them.
+    pub(crate) fn of(
+        [cross, self_x, self_y]: [Solution; 3],
+        kernels: Kernels,
+        mass_term: f64,
+    ) -> Result<Self> {
+        let value = debiased([&cross, &self_x, &self_y], mass_term);
+        if value.is_finite() {
+            Ok(Divergence { value, kernels, cross, self_x, self_y })
+        } else {
+            Err(Error::Overflow { what: "the divergence" })
+        }
+    }
+
     /// Bound of the distance of `value` from the divergence of the exact kernel, if the terms have one.
     pub fn bound(&self) -> Option<f64> {
         Some(self.cross.bound? + 0.5 * self.self_x.bound? + 0.5 * self.self_y.bound?)

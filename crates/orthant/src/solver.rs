@@ -8,7 +8,7 @@ use crate::measure::Measure;
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
 use crate::problem::{Aim, Left, Problem, Start, Terms};
-use crate::results::{Divergence, Solution, debiased};
+use crate::results::{Divergence, Solution};
 use crate::term::Scaling;
 use crate::words::{Phase, Term};
 
@@ -139,19 +139,14 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// Starts all three terms from those of an earlier divergence.
     #[must_use]
-    pub fn warm_start_divergence(self, earlier: &'s Divergence) -> Self {
-        self.warm_start_terms(earlier.terms())
+    pub fn warm_start_divergence(mut self, earlier: &'s Divergence) -> Self {
+        self.start = earlier.terms().map(|t| Some(&t.potential_x[..]));
+        self
     }
 
     /// Makes the accuracy of a divergence that of each of its terms.
     pub(crate) fn term_by_term(mut self) -> Self {
         self.aim = Aim::Terms;
-        self
-    }
-
-    /// The same, the terms one by one.
-    pub(crate) fn warm_start_terms(mut self, terms: [&'s Solution; 3]) -> Self {
-        self.start = terms.map(|t| Some(&t.potential_x[..]));
         self
     }
 
@@ -172,7 +167,7 @@ impl<'s, 'o> Solver<'s, 'o> {
     {
         let problem = self.problem(mu, nu, Terms::Cross, Aim::Own)?;
         let first = self.cross(&problem, mu, nu, Start::Flat)?;
-        let (problem, solution, scaling) = self.improve(problem, Terms::Cross, first)?;
+        let (problem, [(solution, scaling)]) = self.improve(problem, Terms::Cross, [first])?;
         Ok(Plan::new(problem, scaling, solution))
     }
 
@@ -196,43 +191,49 @@ impl<'s, 'o> Solver<'s, 'o> {
         self.options
     }
 
-    /// Goes on with one term alone until it is as good as the options ask for, or nothing makes it better: the
-    /// solution, and the problem that it is of.
-    pub(crate) fn improve<'p>(
+    /// Goes on with solved terms until they are as good as the options ask for, or nothing makes them better: with the
+    /// problem that they are of.
+    pub(crate) fn improve<'p, const N: usize>(
         &mut self,
         mut problem: Problem<'p>,
         terms: Terms,
-        (mut solution, mut scaling): (Solution, Scaling),
-    ) -> Result<(Problem<'p>, Solution, Scaling)> {
-        let term = terms.list()[0];
-        // The problem of the solution, if it is not the last one.
+        mut solved: [(Solution, Scaling); N],
+    ) -> Result<(Problem<'p>, [(Solution, Scaling); N])> {
+        // The problem of the solutions, if it is not the last one.
         let mut earlier = None;
-        while let Some(next) = problem.improvement(&[&solution]) {
+        loop {
+            let solutions: [&Solution; N] = solved.each_ref().map(|(solution, _)| solution);
+            let Some(next) = problem.improvement(&solutions) else { break };
             let done = self.round(&problem, |solver| {
-                let improved = problem.improved(next, terms, &[&solution])?;
-                let start = Start::After(&problem, &solution.potential_x);
-                let left = problem.left_after(&[&solution]);
-                let solved = solver.solve_within(&improved, term, start, &left)?;
-                Ok((improved, solved))
+                let improved = problem.improved(next, terms, &solutions)?;
+                let left = problem.left_after(&solutions);
+                let again = terms.list().iter().zip(solutions).map(|(&term, solution)| {
+                    let start = Start::After(&problem, &solution.potential_x);
+                    solver.solve_within(&improved, term, start, &left)
+                });
+                let again = again.collect::<Result<Vec<_>>>()?;
+                Ok((improved, again))
             })?;
-            let (improved, (mut next, next_scaling)) = match done {
+            let (improved, mut again) = match done {
                 Ok(done) => done,
                 Err(stop) => {
-                    solution.stop = stop;
+                    solved[0].0.stop = stop;
                     break;
                 }
             };
             let before = std::mem::replace(&mut problem, improved);
-            if next.width() <= solution.width() || next.polished.is_some() {
-                std::mem::swap(&mut next, &mut solution);
-                (scaling, earlier) = (next_scaling, None);
-                scaling.fitted = Some(std::mem::take(&mut next.pairs));
-            } else {
-                earlier = earlier.or(Some(before));
+            // All terms or none: they have one kernel.
+            let better = again[0].0.polished.is_some() || width(&again) <= width(&solved);
+            for (new, old) in again.iter_mut().zip(&mut solved) {
+                if better {
+                    std::mem::swap(new, old);
+                    old.1.fitted = Some(std::mem::take(&mut new.0.pairs));
+                }
+                old.0.add_work_of(&new.0);
             }
-            solution.add_work_of(&next);
+            earlier = if better { None } else { earlier.or(Some(before)) };
         }
-        Ok((earlier.unwrap_or(problem), solution, scaling))
+        Ok((earlier.unwrap_or(problem), solved))
     }
 
     /// A round of improvement, which a solution can do without: or why there is none.
@@ -267,64 +268,24 @@ impl<'s, 'o> Solver<'s, 'o> {
     where
         'o: 'p,
     {
-        let mut problem = self.problem(mu, nu, Terms::All, self.aim)?;
+        let problem = self.problem(mu, nu, Terms::All, self.aim)?;
         problem.check_shared()?;
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
         let flat = Start::Flat;
         // All three have to be there in the end, so each has a part of the time that is left.
         let part = |share| Left { clock: problem.clock().part(share), spent: 0 };
-        let (mut self_x, of_x) =
+        let self_x =
             self.solve_within(&problem, Term::SelfX, start_x.unwrap_or(flat), &part(SHARES[0]))?;
-        let (mut self_y, of_y) =
+        let self_y =
             self.solve_within(&problem, Term::SelfY, start_y.unwrap_or(flat), &part(SHARES[1]))?;
         // For equal clouds the self potential is the solution; for others it is a good start in
         // coordinates in which they have the same covariance.
-        let similar = Start::Similar(&self_x.potential_x);
-        let (mut cross, of_cross) = self.cross(&problem, mu, nu, similar)?;
-        let mut scalings = [of_cross, of_x, of_y];
-        // The problem of the solutions, if it is not the last one.
-        let mut earlier = None;
-        while let Some(next) = problem.improvement(&[&cross, &self_x, &self_y]) {
-            let done = self.round(&problem, |solver| {
-                let solutions = [&cross, &self_x, &self_y];
-                let improved = problem.improved(next, Terms::All, &solutions)?;
-                let left = problem.left_after(&solutions);
-                let next = [Term::Cross, Term::SelfX, Term::SelfY]
-                    .into_iter()
-                    .zip([&cross, &self_x, &self_y])
-                    .map(|(term, s)| {
-                        let start = Start::After(&problem, &s.potential_x);
-                        solver.solve_within(&improved, term, start, &left)
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                Ok((improved, next))
-            })?;
-            let (improved, mut next) = match done {
-                Ok(done) => done,
-                Err(stop) => {
-                    cross.stop = stop;
-                    break;
-                }
-            };
-            let before = std::mem::replace(&mut problem, improved);
-            // All three or none: they have one kernel.
-            let width = |s: [&Solution; 3]| s[0].width() + 0.5 * (s[1].width() + s[2].width());
-            let better = next[0].0.polished.is_some()
-                || width([&next[0].0, &next[1].0, &next[2].0]) <= width([&cross, &self_x, &self_y]);
-            let old = [&mut cross, &mut self_x, &mut self_y].into_iter().zip(&mut scalings);
-            for ((new, new_scaling), (old, scaling)) in next.iter_mut().zip(old) {
-                if better {
-                    std::mem::swap(new, old);
-                    std::mem::swap(new_scaling, scaling);
-                }
-                old.add_work_of(new);
-            }
-            earlier = if better { None } else { earlier.or(Some(before)) };
-        }
-        let value = debiased([&cross, &self_x, &self_y], problem.mass_term())?;
-        let problem = earlier.unwrap_or(problem);
-        let kernels = problem.kernels();
-        Ok(Plans::new(problem, scalings, Divergence { value, kernels, cross, self_x, self_y }))
+        let cross = self.cross(&problem, mu, nu, Start::Similar(&self_x.0.potential_x))?;
+        let (problem, solved) = self.improve(problem, Terms::All, [cross, self_x, self_y])?;
+        let [(cross, of_cross), (self_x, of_x), (self_y, of_y)] = solved;
+        let terms = [cross, self_x, self_y];
+        let divergence = Divergence::of(terms, problem.kernels(), problem.mass_term())?;
+        Ok(Plans::new(problem, [of_cross, of_x, of_y], divergence))
     }
 
     /// The cross term: from the start that was given, by way of larger epsilons, or from the start that there is
@@ -437,6 +398,12 @@ impl<'s, 'o> Solver<'s, 'o> {
         let observer = self.observer.as_mut().map(|observer| &mut **observer as &mut dyn Observer);
         work(&mut Watched { cancel: &self.options.cancel, observer })
     }
+}
+
+/// How wide the interval of a value, or of a divergence of three terms, is.
+fn width(solved: &[(Solution, Scaling)]) -> f64 {
+    let selves: f64 = solved[1..].iter().map(|(solution, _)| solution.width()).sum();
+    solved[0].0.width() + 0.5 * selves
 }
 
 impl std::fmt::Debug for Solver<'_, '_> {

@@ -47,7 +47,7 @@ pub(crate) struct Drawn {
 
 /// Anchors of a cluster, on average, and clusters at most.
 const ANCHORS: usize = 32;
-const MOST: usize = 128;
+const MOST_CLUSTERS: usize = 128;
 /// Steps of Lloyd's algorithm: after these few centres hardly move.
 const STEPS: usize = 8;
 
@@ -61,7 +61,7 @@ impl Clusters {
         rank: usize,
         seed: u64,
     ) -> Self {
-        let count = (rank / ANCHORS).clamp(1, MOST);
+        let count = (rank / ANCHORS).clamp(1, MOST_CLUSTERS);
         let mut rng = stream(seed, u64::MAX - 1);
         let centres = k_means(midpoints, weights, dim, count, &mut rng);
         let mut sums = Sums::new(dim, centres.len() / dim);

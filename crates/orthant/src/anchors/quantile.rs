@@ -12,7 +12,7 @@ pub(super) fn normal(p: f64) -> f64 {
         return away * quotient(&MIDDLE, 0.180_625 - away * away);
     }
     let r = (-p.min(1.0 - p).ln()).sqrt();
-    let z = if r <= 5.0 { quotient(&TAIL, r - 1.6) } else { quotient(&FAR, r - 5.0) };
+    let z = if r <= 5.0 { quotient(&TAIL, r - 1.6) } else { quotient(&FAR_TAIL, r - 5.0) };
     z.copysign(away)
 }
 
@@ -70,7 +70,7 @@ const TAIL: Quotient = [
     ],
 ];
 
-const FAR: Quotient = [
+const FAR_TAIL: Quotient = [
     [
         6.657_904_643_501_103_777_2,
         5.463_784_911_164_114_369_9,

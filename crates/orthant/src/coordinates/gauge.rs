@@ -68,7 +68,7 @@ pub(crate) struct Placed {
 }
 
 /// More axes than this have their covariances taken one by one.
-const MOST_AXES: usize = 128;
+const MOST_TURNED_AXES: usize = 128;
 /// Added to variances, in units of epsilon: what is flatter than this needs no stretching.
 const RIDGE: f64 = 1e-3;
 /// Coordinates whose squares are finite, stretched or not.
@@ -86,7 +86,7 @@ impl Gauge {
         let dim = mu.dim();
         // Between what rounding leaves of the largest variance and more than that.
         let ridge = (RIDGE * gauge.epsilon).clamp(1e-24, 1e3);
-        if dim > MOST_AXES {
+        if dim > MOST_TURNED_AXES {
             let (sx, sy) = (gauge.variances(&x, 0), gauge.variances(&y, 1));
             let stretch: Vec<f64> = (sx.iter().zip(&sy))
                 .map(|(x, y)| ((y + ridge) / (x + ridge)).clamp(1.0 / STRETCH, STRETCH).powf(0.25))
@@ -203,7 +203,7 @@ impl Gauge {
 
     /// Points of a cloud (0 or 1) in these coordinates.
     pub(crate) fn place(&self, cloud: usize, points: &Points<'_>) -> Placed {
-        const ROWS: usize = 1024;
+        const PLACED_ROWS: usize = 1024;
         let dim = self.dim();
         let mut values = vec![0.0; points.len() * dim];
         let moved = self.shift.iter().any(|d| *d != 0.0);
@@ -227,21 +227,21 @@ impl Gauge {
             }
         };
         if plain {
-            values.par_chunks_mut(ROWS * dim).enumerate().for_each(|(c, values)| {
+            values.par_chunks_mut(PLACED_ROWS * dim).enumerate().for_each(|(c, values)| {
                 let mut s = vec![0.0; dim];
                 for (i, out) in values.chunks_exact_mut(dim).enumerate() {
-                    row(c * ROWS + i, out, &mut s);
+                    row(c * PLACED_ROWS + i, out, &mut s);
                 }
             });
         } else {
             values
-                .par_chunks_mut(ROWS * dim)
-                .zip(offsets.par_chunks_mut(ROWS))
+                .par_chunks_mut(PLACED_ROWS * dim)
+                .zip(offsets.par_chunks_mut(PLACED_ROWS))
                 .enumerate()
                 .for_each(|(c, (values, offsets))| {
                     let mut s = vec![0.0; dim];
                     for (i, (out, p)) in values.chunks_exact_mut(dim).zip(offsets).enumerate() {
-                        row(c * ROWS + i, out, &mut s);
+                        row(c * PLACED_ROWS + i, out, &mut s);
                         let parts = s.iter().zip(&*out).zip(&self.shift);
                         let sum = parts.map(|((s, o), d)| (s - o) * (s + o) + sign * d * s);
                         *p = self.to_user(sum.sum());

@@ -78,7 +78,7 @@ impl Open {
         }
     }
 
-    /// Starts from the beginning for draws that wait for more than there is: see [`ROUNDS`].
+    /// Starts from the beginning for draws that wait for more than there is: see [`DRAW_ROUNDS`].
     pub(crate) fn restart(&mut self, waiting: &mut [Waiting]) {
         for w in &mut waiting[self.range.clone()] {
             w.left = self.sum;
@@ -89,4 +89,4 @@ impl Open {
 
 /// Sums that are taken another way than those that draws were told differ by rounding. A draw that waits for more
 /// than there is waits for just that much in a second round, and is found at the last point.
-pub(crate) const ROUNDS: usize = 2;
+pub(crate) const DRAW_ROUNDS: usize = 2;

@@ -34,7 +34,7 @@ impl<S: Side> Factored<S> {
 
 /// What two clouds last sent, over all features, and in how many passes.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct CoarseMessages {
     /// From the second cloud to the first, and the other way; of a cloud with itself, one.
     messages: Vec<Vec<f64>>,
     passes: usize,
@@ -44,44 +44,44 @@ pub(crate) struct Heard {
 pub(crate) trait LatticePlan: Kernel + Moments {
     /// Starts from what other points of the same clouds have sent; of a cloud with itself, with the scaling that
     /// answers it with the marginal `a`.
-    fn resume(&mut self, heard: &Heard, a: Target<'_>) -> Result<()>;
+    fn resume(&mut self, coarse: &CoarseMessages, a: Target<'_>) -> Result<()>;
 
-    fn heard(self: Box<Self>) -> Heard;
+    fn into_messages(self: Box<Self>) -> CoarseMessages;
 }
 
 impl<T: Float> LatticePlan for Factored<Separable<'_, T>> {
-    fn resume(&mut self, heard: &Heard, _: Target<'_>) -> Result<()> {
-        let [z, y] = &heard.messages[..] else { unreachable!("of two clouds") };
-        self.x.resume(z, heard.passes)?;
-        self.y.resume(y, heard.passes).map_err(of_second)?;
+    fn resume(&mut self, coarse: &CoarseMessages, _: Target<'_>) -> Result<()> {
+        let [z, y] = &coarse.messages[..] else { unreachable!("of two clouds") };
+        self.x.resume(z, coarse.passes)?;
+        self.y.resume(y, coarse.passes).map_err(of_second)?;
         self.z_message.copy_from_slice(z);
         self.y_message.copy_from_slice(y);
         Ok(())
     }
 
-    fn heard(mut self: Box<Self>) -> Heard {
+    fn into_messages(mut self: Box<Self>) -> CoarseMessages {
         let passes = self.x.passes();
         let Factored { x, y, z_message, y_message } = &mut *self;
         x.whole_message(y_message);
         y.whole_message(z_message);
-        Heard { messages: vec![self.z_message, self.y_message], passes }
+        CoarseMessages { messages: vec![self.z_message, self.y_message], passes }
     }
 }
 
 impl<T: Float> LatticePlan for FactoredSelf<Separable<'_, T>> {
-    fn resume(&mut self, heard: &Heard, a: Target<'_>) -> Result<()> {
-        let [z] = &heard.messages[..] else { unreachable!("of one cloud") };
-        self.side.resume(z, heard.passes)?;
+    fn resume(&mut self, coarse: &CoarseMessages, a: Target<'_>) -> Result<()> {
+        let [z] = &coarse.messages[..] else { unreachable!("of one cloud") };
+        self.side.resume(z, coarse.passes)?;
         let a = self.side.arrange(a);
         self.side.update(z, a.ordered(), &mut self.message)?;
         Ok(())
     }
 
-    fn heard(mut self: Box<Self>) -> Heard {
+    fn into_messages(mut self: Box<Self>) -> CoarseMessages {
         let passes = self.side.passes();
         let FactoredSelf { side, message, .. } = &mut *self;
         side.whole_message(message);
-        Heard { messages: vec![self.message], passes }
+        CoarseMessages { messages: vec![self.message], passes }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::target::{Step, Tally};
-use super::{LOST, Open, ROUNDS, Waiting};
+use super::{DRAW_ROUNDS, LOST, Open, Waiting};
 use crate::numerics::simd::{self, ColumnSums, Float};
 use crate::numerics::{Local, Partition, Reduce};
 use crate::rows::{LEAST, LogRows};
@@ -215,7 +215,7 @@ impl LogPass {
         // A column without entries has no draws.
         let low: Vec<f64> =
             self.top.iter().map(|top| if top.is_finite() { -top } else { 0.0 }).collect();
-        for _ in 0..ROUNDS {
+        for _ in 0..DRAW_ROUNDS {
             if open.iter().all(Vec::is_empty) {
                 return;
             }

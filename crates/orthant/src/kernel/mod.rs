@@ -27,15 +27,17 @@ mod separable;
 mod stored;
 mod target;
 
-pub(crate) use draw::{Conditional, Open, ROUNDS, Waiting};
+pub(crate) use draw::{Conditional, DRAW_ROUNDS, Open, Waiting};
 pub(crate) use exact::{AllPairs, exact, exact_columns};
-pub(crate) use factored::{Factored, FactoredSelf, Heard, LatticePlan, Moments, StoredPlan};
+pub(crate) use factored::{
+    CoarseMessages, Factored, FactoredSelf, LatticePlan, Moments, StoredPlan,
+};
 pub(crate) use logs::{LogPass, Nearly};
 pub(crate) use nystrom::{Factors, PlanSide};
 pub(crate) use pass::Pass;
 pub(crate) use recomputed::Recomputed;
 pub(crate) use separable::Separable;
-pub(crate) use stored::{Rest, Stored};
+pub(crate) use stored::{ReferenceMessage, Stored};
 pub(crate) use target::{Arranged, Ordered, Relaxed, Target};
 
 use std::time::Duration;

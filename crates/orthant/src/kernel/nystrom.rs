@@ -34,7 +34,7 @@ pub(crate) struct Factors {
 }
 
 /// Chunks at most: enough to keep many cores busy.
-const CHUNKS: usize = 128;
+const SIGNED_CHUNKS: usize = 128;
 /// Messages of plans whose mass is further from 1 than this (as a logarithm) may have lost terms.
 const RANGE: f64 = 50.0;
 
@@ -52,13 +52,13 @@ impl Factors {
     /// The kernel between the two clouds, or that of one with itself.
     pub(crate) fn kernel(&self, clouds: [Cloud; 2]) -> Box<dyn Kernel + '_> {
         let stride = self.basis.stride();
-        let half = |cloud, called| Half::new(&self.clouds[cloud as usize], stride, called);
+        let half = |cloud, called| SignedSide::new(&self.clouds[cloud as usize], stride, called);
         let [x, y] = clouds;
         if x != y {
             return Box::new(Nystrom { x: half(x, Cloud::X), y: half(y, Cloud::Y) });
         }
         // A term of a cloud with itself has but one.
-        let half = Half { logs: true, ..half(x, Cloud::X) };
+        let half = SignedSide { logs: true, ..half(x, Cloud::X) };
         let received = Message { values: Aligned::zeros(stride), scale: 0.0 };
         Box::new(NystromSelf { half, received })
     }
@@ -77,7 +77,7 @@ impl Factors {
             let PlanSide { cloud, points, potential, sums } = *side;
             let top = potential.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let features = &self.clouds[cloud as usize];
-            let partition = Partition::new(points.len(), CHUNKS);
+            let partition = Partition::new(points.len(), SIGNED_CHUNKS);
             let factor = |i: usize| (potential[i] - top).exp();
             let value = |i: usize, out: &mut [f64]| points.copy_coordinates(i, 0, out);
             *moments = contract(features, self.basis.stride(), partition, factor, dim, &value);
@@ -114,7 +114,7 @@ impl Factors {
         let (stride, count) = (self.basis.stride(), columns.len());
         let features = self.basis.features(points);
         let sums = self.products(cloud, g, &features, Cloud::X)?;
-        let partition = Partition::new(g.len(), CHUNKS);
+        let partition = Partition::new(g.len(), SIGNED_CHUNKS);
         let top = g.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let value = |j: usize, out: &mut [f64]| {
             for (out, column) in out.iter_mut().zip(columns) {
@@ -138,9 +138,9 @@ impl Factors {
 
     fn products(&self, cloud: Cloud, g: &[f64], features: &[f64], at: Cloud) -> Result<Vec<f64>> {
         let stride = self.basis.stride();
-        let mut sender = Half::new(&self.clouds[cloud as usize], stride, cloud);
+        let mut sender = SignedSide::new(&self.clouds[cloud as usize], stride, cloud);
         sender.send(g);
-        Half::new(features, stride, at).log_products(&sender.message)
+        SignedSide::new(features, stride, at).log_products(&sender.message)
     }
 
     /// `k(x_i, y_j)`, of either sign.
@@ -187,7 +187,7 @@ struct Row {
 }
 
 /// The features of one cloud, its scaling and the message that it sends.
-struct Half<'a> {
+struct SignedSide<'a> {
     /// `Phi`, padded rows.
     features: &'a [f64],
     stride: usize,
@@ -207,12 +207,12 @@ struct Half<'a> {
     failed: Vec<Option<(usize, f64)>>,
 }
 
-impl<'a> Half<'a> {
+impl<'a> SignedSide<'a> {
     fn new(features: &'a [f64], stride: usize, cloud: Cloud) -> Self {
         let rows = features.len() / stride;
-        let partition = Partition::new(rows, CHUNKS);
+        let partition = Partition::new(rows, SIGNED_CHUNKS);
         let chunks = partition.count();
-        Half {
+        SignedSide {
             features,
             stride,
             partition,
@@ -393,8 +393,8 @@ impl<'a> Half<'a> {
 
 /// The kernel between two clouds.
 struct Nystrom<'a> {
-    x: Half<'a>,
-    y: Half<'a>,
+    x: SignedSide<'a>,
+    y: SignedSide<'a>,
 }
 
 impl Kernel for Nystrom<'_> {
@@ -438,7 +438,7 @@ impl Kernel for Nystrom<'_> {
     }
 
     fn marginals(&mut self, a: Target<'_>, b: Target<'_>) -> Result<[Marginal; 2]> {
-        let of = |half: &Half<'_>, z: &Message, a: Target<'_>| {
+        let of = |half: &SignedSide<'_>, z: &Message, a: Target<'_>| {
             let mut f = vec![0.0; half.rows()];
             half.potential(&mut f);
             Ok(Marginal::of(&f, &half.log_products(z)?, a))
@@ -474,7 +474,7 @@ impl Between for Nystrom<'_> {
 
 /// The kernel of a cloud with itself: positive-definite, at least.
 struct NystromSelf<'a> {
-    half: Half<'a>,
+    half: SignedSide<'a>,
     /// The message that the side sent to itself.
     received: Message,
 }

@@ -9,7 +9,7 @@ use crate::words::Cloud;
 
 /// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
 ///
-/// Memory: a few numbers a row and, for each of at most [`CHUNKS`] chunks, a few rows.
+/// Memory: a few numbers a row and, for each of at most [`ONLINE_CHUNKS`] chunks, a few rows.
 pub(crate) struct Recomputed<'a> {
     source: Box<dyn LogRows + 'a>,
     pass: LogPass,
@@ -24,14 +24,14 @@ pub(crate) struct Recomputed<'a> {
 }
 
 /// Chunks at most; each owns a few rows of scratch space, which may be as long as the other cloud.
-const CHUNKS: usize = 32;
+const ONLINE_CHUNKS: usize = 32;
 /// Messages of plans whose mass is further from 1 than this (as a logarithm) may have lost terms.
 const RANGE: f64 = 50.0;
 
 impl<'a> Recomputed<'a> {
     pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
         let rows = source.rows();
-        let pass = LogPass::new(&*source, Partition::new(rows, CHUNKS));
+        let pass = LogPass::new(&*source, Partition::new(rows, ONLINE_CHUNKS));
         let stride = pass.stride();
         Recomputed {
             f: vec![f64::NEG_INFINITY; rows],

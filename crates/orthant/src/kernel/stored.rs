@@ -26,8 +26,8 @@ use rayon::prelude::*;
 use super::recomputed::fill_lost;
 use super::target::{Step, Tally};
 use super::{
-    Builds, Conditional, Coordinates, ExactSide, LogPass, Mixed, Open, Ordered, ROUNDS, Relaxed,
-    Side, Waiting,
+    Builds, Conditional, Coordinates, DRAW_ROUNDS, ExactSide, LogPass, Mixed, Open, Ordered,
+    Relaxed, Side, Waiting,
 };
 use crate::error::{Error, Result};
 use crate::numerics::simd::{self, Aligned, Float};
@@ -69,18 +69,18 @@ pub(crate) struct Stored<'a, T> {
 
 /// What the features of a side are stored around. They are a function of it, whatever came before.
 #[derive(Debug, Clone)]
-pub(crate) struct Rest {
+pub(crate) struct ReferenceMessage {
     reference: Vec<f64>,
     absent: Vec<bool>,
 }
 
 /// Chunks at most: enough to keep many cores busy.
-const CHUNKS: usize = 128;
+const STORED_CHUNKS: usize = 128;
 
 impl<'a, T: Float> Stored<'a, T> {
     pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
         let rows = source.rows();
-        let partition = Partition::new(rows, CHUNKS);
+        let partition = Partition::new(rows, STORED_CHUNKS);
         let pass = LogPass::new(&*source, partition);
         let (stride, chunks) = (pass.stride(), partition.count());
         Stored {
@@ -107,13 +107,13 @@ impl<'a, T: Float> Stored<'a, T> {
     }
 
     /// What the features are stored around now.
-    pub(crate) fn rest(&self) -> Rest {
-        Rest { reference: self.reference.clone(), absent: self.absent.clone() }
+    pub(crate) fn reference_message(&self) -> ReferenceMessage {
+        ReferenceMessage { reference: self.reference.clone(), absent: self.absent.clone() }
     }
 
     /// Makes the side one that has its features, stored around `rest`, and no other past: whether they are there
     /// already or not, what it does next is the same to the last bit.
-    pub(crate) fn return_to(&mut self, rest: &Rest) -> Result<()> {
+    pub(crate) fn return_to(&mut self, rest: &ReferenceMessage) -> Result<()> {
         self.builds = Builds::default();
         if self.features.is_empty() || self.reference != rest.reference {
             self.rebuild(&rest.reference[..self.source.rank()])?;
@@ -394,7 +394,7 @@ impl<T: Float> Conditional for Stored<'_, T> {
             .with_max_len(1)
             .for_each(|(c, (features, factors, waiting))| {
                 let mut open = Open::all(waiting);
-                for _ in 0..ROUNDS {
+                for _ in 0..DRAW_ROUNDS {
                     for (j, (row, log)) in features.chunks_exact(stride).zip(factors).enumerate() {
                         let factor = (log - level).exp();
                         for open in &mut open {

@@ -80,7 +80,7 @@ struct Miss {
 /// Relative errors of lattices, at least.
 const FINEST: f64 = 1e-11;
 /// Rounds of making lattices finer and iterations longer.
-const ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 8;
 
 impl Problem<'_> {
     /// This problem with an accuracy that is relative to something else.
@@ -126,7 +126,7 @@ impl Problem<'_> {
     pub(super) fn closer(&self, solutions: &[&Solution]) -> Option<choose::Choice> {
         let choice = self.choice?;
         let Miss { error, slack, allowed } = self.miss(solutions);
-        if !self.is_aimed() || error <= allowed || self.round >= ROUNDS {
+        if !self.is_aimed() || error <= allowed || self.round >= MOST_ROUNDS {
             return None;
         }
         let smallest = self.smallest_tolerance();

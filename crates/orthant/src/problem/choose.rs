@@ -351,7 +351,7 @@ struct Trial {
 
 /// Points of each cloud that are tried, and those of them that are the farthest of all: what heavy tails
 /// and outliers need.
-const SAMPLE: [usize; 2] = [256, 64];
+const TRIED_POINTS: [usize; 2] = [256, 64];
 
 impl Trial {
     fn new(gauged: &Gauged, clouds: [Cloud; 2], weights: [&[f64]; 2], seed: u64) -> Self {
@@ -392,7 +392,7 @@ impl Trial {
 
 /// Points of a cloud that stand for all, with their weights.
 fn sampled(points: &Points<'_>, weights: &[f64], rng: &mut ChaCha8Rng) -> Vec<(usize, f64)> {
-    let [most, far] = SAMPLE;
+    let [most, far] = TRIED_POINTS;
     let strata = Strata::new(points, weights, if points.len() <= most { most } else { far });
     let mut chosen: Vec<(usize, f64)> = strata.far.iter().map(|&i| (i, weights[i])).collect();
     if !strata.rest.is_empty() {

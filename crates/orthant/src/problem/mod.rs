@@ -7,15 +7,15 @@ mod finish;
 #[cfg(feature = "serde")]
 mod kept;
 mod limits;
-mod pool;
-mod shared;
+mod other_measures;
+mod shared_map;
 
 pub(crate) use aim::Aim;
 pub(crate) use build::KernelChoice;
 #[cfg(feature = "serde")]
 pub(crate) use kept::Drawing;
-pub(crate) use pool::{Places, Pool, Shelf};
-pub(crate) use shared::Described;
+pub(crate) use other_measures::Described;
+pub(crate) use shared_map::{FeatureCache, Places, SharedMap};
 
 use std::time::{Duration, Instant};
 

@@ -49,7 +49,7 @@ use crate::numerics::Partition;
 use crate::rows::LogRows;
 
 /// One of the clouds of a plan.
-pub(crate) struct Half<'a> {
+pub(crate) struct CertifiedSide<'a> {
     /// Features of the points.
     features: &'a dyn LogRows,
     points: Points<'a>,
@@ -63,7 +63,7 @@ pub(crate) struct Half<'a> {
     potential: &'a [f64],
 }
 
-impl<'a> Half<'a> {
+impl<'a> CertifiedSide<'a> {
     /// Of a plan of mass 1 with this marginal.
     pub(crate) fn new(
         features: &'a dyn LogRows,
@@ -84,14 +84,14 @@ impl<'a> Half<'a> {
                 (sums.iter().enumerate().map(weight).collect(), sums, relaxed.slack)
             }
         };
-        Half { features, points, weights, sums, slack, potential }
+        CertifiedSide { features, points, weights, sums, slack, potential }
     }
 }
 
 /// What there is to certify, in coordinates in which the kernel is `exp(-||x - y||^2 / eps)`.
 pub(crate) struct Claim<'a> {
-    pub(crate) x: Half<'a>,
-    pub(crate) y: Half<'a>,
+    pub(crate) x: CertifiedSide<'a>,
+    pub(crate) y: CertifiedSide<'a>,
     pub(crate) frame: &'a Frame,
     pub(crate) epsilon: f64,
     /// The first marginal of the plan.
@@ -116,7 +116,7 @@ const PAIRS: [usize; 2] = [2048, 8];
 /// Points whose exact sums are taken, at least and at most, in both clouds together.
 const POINTS: [usize; 2] = [512, 8192];
 /// Chunks of a cloud at most.
-const CHUNKS: usize = 64;
+const CERTIFIED_CHUNKS: usize = 64;
 /// Part of the samples that are kept for the points that are farthest out: few, and worst.
 const OUT: usize = 4;
 
@@ -302,8 +302,8 @@ impl Claim<'_> {
     /// `t_j` over the second of two clouds, in the way that its marginal asks for.
     fn exact_sums(
         &self,
-        from: &Half<'_>,
-        to: &Half<'_>,
+        from: &CertifiedSide<'_>,
+        to: &CertifiedSide<'_>,
         count: usize,
         rng: &mut ChaCha8Rng,
     ) -> Sums {
@@ -322,7 +322,7 @@ impl Claim<'_> {
             SquaredEuclidean::new(self.frame, self.epsilon, from.points.borrowed(), &points);
         let exact = self.cancel.guard(exact);
         let mut sums = vec![0.0; chosen.len()];
-        let partition = Partition::new(from.points.len(), CHUNKS);
+        let partition = Partition::new(from.points.len(), CERTIFIED_CHUNKS);
         LogPass::new(&exact, partition).column_sums(&exact, from.potential, &mut sums);
         for (sum, j) in sums.iter_mut().zip(&chosen) {
             *sum = bent(*sum - to.sums[*j], to.slack);

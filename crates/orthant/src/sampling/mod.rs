@@ -27,7 +27,7 @@ pub(crate) struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     pub(crate) fn new(source: &'a dyn LogRows, potential: &'a [f64]) -> Self {
-        let pass = LogPass::new(source, Partition::new(source.rows(), CHUNKS));
+        let pass = LogPass::new(source, Partition::new(source.rows(), PASS_CHUNKS));
         Listed { source, potential, pass }
     }
 }
@@ -77,7 +77,7 @@ impl Conditional for OnLattice<'_> {
 }
 
 /// Chunks of a cloud at most.
-const CHUNKS: usize = 64;
+const PASS_CHUNKS: usize = 64;
 
 /// `count` of some points, drawn by weight, one in each of as many equal parts of their sum.
 pub(crate) fn stratified(

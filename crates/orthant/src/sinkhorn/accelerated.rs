@@ -70,7 +70,7 @@ use crate::kernel::Between;
 use crate::words::{Cloud, Phase};
 
 /// The largest `L`: beyond it numbers would leave their range, for weights below its inverse.
-const LARGEST: f64 = 1e300;
+const LARGEST_CONSTANT: f64 = 1e300;
 /// Steps beyond the inverse of this are of no use: gradients that let `L` fall so far are nothing but rounding.
 const SMALLEST: f64 = 1e-100;
 /// Dual values that differ by less than this part of them are the same.
@@ -265,7 +265,7 @@ pub(crate) fn solve(
         x.restart();
         y.restart();
         let lightest = goal.a.iter().chain(goal.b).copied().fold(1.0, f64::min);
-        let certain = (1.0 / lightest).min(LARGEST);
+        let certain = (1.0 / lightest).min(LARGEST_CONSTANT);
         // Half of what the curvature is where marginals are right.
         let mut constant: f64 = 0.5;
         let (mut sum, mut iterations, mut deep) = (0.0, 0, true);

@@ -33,13 +33,13 @@ const DEPTH: usize = 10;
 /// Messages that are this many times worse than the best are thrown away.
 const WORSE: f64 = 2.0;
 /// Errors above this say little: of most of the mass it is not known yet where it goes.
-const FAR: f64 = 0.1;
+const FAR_ERROR: f64 = 0.1;
 /// How far a message may be from an image at first, and how that changes.
 const TRUST: f64 = 2.0;
 const GROW: f64 = 2.0;
 const SHRINK: f64 = 0.25;
 /// Features below this logarithm of the mass do not matter.
-const FAINT: f64 = -25.0;
+const FAINT_MASS: f64 = -25.0;
 /// A difference of residuals is left out if less than this part of it, squared, is new.
 const NEW: f64 = 1e-10;
 /// Entries that are summed together.
@@ -130,7 +130,7 @@ impl Anderson {
     /// Whether an error says so little that messages are judged by the dual value, which plain iterations never
     /// lower.
     pub(crate) fn is_far(&self, error: f64) -> bool {
-        self.best_error > FAR && error > FAR
+        self.best_error > FAR_ERROR && error > FAR_ERROR
     }
 
     /// Judges the message that was sent, by its error or by the value; the last of all must be the best.
@@ -191,7 +191,7 @@ impl Anderson {
         // No further from the image, where there is mass, than what went well before.
         let (mut low, mut high) = (0.0_f64, 0.0_f64);
         for ((z, image), y) in z.iter_mut().zip(&self.image).zip(back) {
-            if y + image > FAINT {
+            if y + image > FAINT_MASS {
                 low = low.min(*z - image);
                 high = high.max(*z - image);
             } else {

@@ -46,7 +46,7 @@ pub(crate) struct Until {
 }
 
 /// Iterations of a model, at most.
-const MOST: usize = 200;
+const MODEL_ITERATIONS: usize = 200;
 
 impl Until {
     fn is_late(self) -> bool {
@@ -86,7 +86,7 @@ impl<'m> Near<'m> {
         if let Some(kernel) = kernel.between() {
             kernel.update_y(b)?;
         }
-        for iteration in 1..=MOST {
+        for iteration in 1..=MODEL_ITERATIONS {
             kernel.update_x(a)?;
             if let Some(anderson) = anderson {
                 anderson.sent(kernel.messages().0);
@@ -95,7 +95,7 @@ impl<'m> Near<'m> {
             if let Some(anderson) = anderson {
                 error = anderson.error(kernel.messages());
             }
-            let last = iteration == MOST || until.is_late();
+            let last = iteration == MODEL_ITERATIONS || until.is_late();
             if error < until.tolerance || last {
                 break;
             }
@@ -136,7 +136,7 @@ pub(crate) struct Model<'m> {
 }
 
 /// A residual may change the marginal by this factor, as a logarithm; the rest of it is added to the step as it is.
-const LARGEST: f64 = 1.0;
+const LARGEST_CHANGE: f64 = 1.0;
 
 impl<'m> Model<'m> {
     /// Of a kernel with the marginals `a` and `b`, from the potential `start` of the first cloud.
@@ -171,7 +171,7 @@ impl<'m> Model<'m> {
     fn correct(&mut self, residual: &[f64], step: &mut [f64]) -> Result<()> {
         let size: f64 = self.b.iter().zip(residual).map(|(b, r)| b * r.abs()).sum();
         let scale = if size < self.care.least { self.care.least / size } else { 1.0 };
-        let change = |k: usize| (scale * residual[k]).clamp(-LARGEST, LARGEST);
+        let change = |k: usize| (scale * residual[k]).clamp(-LARGEST_CHANGE, LARGEST_CHANGE);
         for (k, (changed, b)) in self.changed.iter_mut().zip(&self.b).enumerate() {
             *changed = b * change(k).exp();
         }
@@ -194,7 +194,7 @@ impl<'m> Model<'m> {
 }
 
 /// Errors above this are no better than those of flat potentials, perhaps.
-const FAR: f64 = 0.1;
+const POOR_ERROR: f64 = 0.1;
 /// Differences of dual values that are no rounding, relative to the value.
 const NOISE: f64 = 1e-13;
 /// Where values do not tell, a step that makes the error so many times larger is a failure.
@@ -294,7 +294,7 @@ pub(crate) fn solve(
                 now.best = seen;
                 now.after_best.copy_from_slice(&now.next);
             }
-            if iterations == 1 && exact.share() == 1.0 && seen.error > FAR {
+            if iterations == 1 && exact.share() == 1.0 && seen.error > POOR_ERROR {
                 flat = true;
                 now.f.iter_mut().zip(goal.a).for_each(|(f, a)| *f = a.ln());
                 exact.begin(&now.f, b, &mut now.z)?;

@@ -16,7 +16,7 @@
 use std::time::Instant;
 
 use super::barycenter::shares;
-use super::compare::{common_pool, is_interrupted, is_of_pair, solver};
+use super::terms::{First, TermSource, common_map, is_interrupted, is_of_pair, solver};
 use crate::anchors::{Draw, normals};
 use crate::control::{Clock, Next, Observer, Stop, memory};
 use crate::error::{Error, Result};
@@ -24,8 +24,8 @@ use crate::gradient::Gradient;
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::dot;
 use crate::options::{Method, Options};
-use crate::problem::{Aim, Pool, Problem, Start, Terms};
-use crate::results::{Divergence, Kernels, Solution, Times, debiased};
+use crate::problem::{Aim, Problem, SharedMap, Start, Terms};
+use crate::results::{Divergence, Kernels, Solution, Times};
 use crate::solver::Solver;
 use crate::term::Scaling;
 use crate::words::{Cloud, Term};
@@ -274,10 +274,10 @@ impl<'s, 'o> Descent<'s, 'o> {
             other => other,
         })?;
         let Ended { points, state, first, steps, gradients, rest, times } = ended;
-        let Some(divergence) = state.legs.into_iter().next().and_then(Leg::into_divergence) else {
-            unreachable!("one debiased leg")
+        let Some(TargetValue::Divergence(divergence)) = state.parts.into_iter().next() else {
+            unreachable!("one debiased part")
         };
-        Ok(Flow { points, divergence, first, steps, gradients, rest, times })
+        Ok(Flow { points, divergence: *divergence, first, steps, gradients, rest, times })
     }
 
     /// The barycentre of measures on as many points as `start` has, with its weights: moves the points until `sum_k l_k
@@ -304,12 +304,14 @@ impl<'s, 'o> Descent<'s, 'o> {
         })?;
         let Ended { points, state, first, steps, gradients, rest, times } = ended;
         let mut distances = vec![0.0; measures.len()];
-        for (&k, leg) in kept.iter().zip(&state.legs) {
-            distances[k] = leg.value;
+        for (&k, part) in kept.iter().zip(&state.parts) {
+            distances[k] = part.value();
         }
         let value = state.value;
-        let Some(Leg { cross: solution, .. }) = state.legs.into_iter().next() else {
-            unreachable!("a measure has positive weight")
+        let solution = match state.parts.into_iter().next() {
+            Some(TargetValue::Divergence(divergence)) => divergence.cross,
+            Some(TargetValue::Value(cross)) => *cross,
+            None => unreachable!("a measure has positive weight"),
         };
         Ok(FreeBarycenter {
             points,
@@ -418,12 +420,18 @@ impl<'s, 'o> Descent<'s, 'o> {
         let clock = self.options.clock();
         let options = self.options.timed(&clock);
         let begun = Instant::now();
+        let (map, of_pair) = clock.run(|| kernels_of(start, targets, &options))?;
+        let source = match &map {
+            Some(map) => TermSource::Shared { map, cache: None },
+            None => TermSource::Apart,
+        };
         let mut objective = Objective {
             targets,
             shares,
             options: &options,
             debiased: self.debiased,
-            way: clock.run(|| Way::new(start, targets, &options))?,
+            source,
+            of_pair,
             begun,
             clock: &clock,
             selves: vec![None; targets.len()],
@@ -615,34 +623,23 @@ fn moved_to<'a>(measure: &Measure<'_>, points: &'a [f64]) -> Result<Measure<'a>>
     Measure::weighted(points, measure.weights())?.with_mass(measure.mass())
 }
 
-/// The kernels of the terms.
-enum Way {
-    /// Each has its own.
-    Apart,
-    /// One map for all points that there are, as the start has them.
-    Pooled(Box<Pool>),
-    /// One for the three terms of a pair.
-    OfPair,
-}
-
-impl Way {
-    fn new(start: &Measure<'_>, targets: &[&Measure<'_>], options: &Options<'_>) -> Result<Self> {
-        if is_of_pair(&options.method) {
-            return Ok(Way::OfPair);
-        }
-        if matches!(options.method, Method::Auto) {
-            // Random features of a divergence are those of its three terms, so that their errors cancel.
-            let problem = Problem::aimed(start, targets[0], options, Terms::All, Aim::Terms)?;
-            let shared = problem.kernels();
-            return Ok(if shared == Kernels::Shared { Way::OfPair } else { Way::Apart });
-        }
-        let all: Vec<&Measure<'_>> =
-            std::iter::once(start).chain(targets.iter().copied()).collect();
-        Ok(match common_pool(&all, options)? {
-            Some(pool) => Way::Pooled(Box::new(pool)),
-            None => Way::Apart,
-        })
+/// The map that serves all points, as the start has them, if one does; and whether there is one kernel for the three
+/// terms of each pair instead.
+fn kernels_of(
+    start: &Measure<'_>,
+    targets: &[&Measure<'_>],
+    options: &Options<'_>,
+) -> Result<(Option<SharedMap>, bool)> {
+    if is_of_pair(&options.method) {
+        return Ok((None, true));
     }
+    if matches!(options.method, Method::Auto) {
+        // Random features of a divergence are those of its three terms, so that their errors cancel.
+        let problem = Problem::aimed(start, targets[0], options, Terms::All, Aim::Terms)?;
+        return Ok((None, problem.kernels() == Kernels::Shared));
+    }
+    let all: Vec<&Measure<'_>> = std::iter::once(start).chain(targets.iter().copied()).collect();
+    Ok((common_map(&all, options)?, false))
 }
 
 /// What is minimised.
@@ -651,7 +648,9 @@ struct Objective<'t> {
     shares: &'t [f64],
     options: &'t Options<'t>,
     debiased: bool,
-    way: Way,
+    source: TermSource<'t>,
+    /// Whether the three terms of a pair have one kernel.
+    of_pair: bool,
     clock: &'t Clock,
     begun: Instant,
     /// The targets with themselves, once solved.
@@ -663,31 +662,49 @@ struct Objective<'t> {
 struct State {
     value: f64,
     gradient: Vec<f64>,
-    legs: Vec<Leg>,
+    parts: Vec<TargetValue>,
 }
 
 impl State {
     fn converged(&self) -> bool {
-        self.legs
-            .iter()
-            .all(|leg| leg.cross.converged() && leg.own.iter().flatten().all(Solution::converged))
+        self.parts.iter().all(TargetValue::converged)
     }
 }
 
 /// The part of a target.
-struct Leg {
-    value: f64,
-    kernels: Kernels,
-    cross: Solution,
-    /// The points with themselves, and the target with itself.
-    own: Option<[Solution; 2]>,
+enum TargetValue {
+    Divergence(Box<Divergence>),
+    /// The cross term alone, as the barycentres on a given support have it.
+    Value(Box<Solution>),
 }
 
-impl Leg {
-    fn into_divergence(self) -> Option<Divergence> {
-        let Leg { value, kernels, cross, own } = self;
-        let [self_x, self_y] = own?;
-        Some(Divergence { value, kernels, cross, self_x, self_y })
+impl TargetValue {
+    fn value(&self) -> f64 {
+        match self {
+            TargetValue::Divergence(divergence) => divergence.value,
+            TargetValue::Value(cross) => cross.value,
+        }
+    }
+
+    fn cross(&self) -> &Solution {
+        match self {
+            TargetValue::Divergence(divergence) => &divergence.cross,
+            TargetValue::Value(cross) => cross,
+        }
+    }
+
+    fn divergence(&self) -> Option<&Divergence> {
+        match self {
+            TargetValue::Divergence(divergence) => Some(divergence),
+            TargetValue::Value(_) => None,
+        }
+    }
+
+    fn converged(&self) -> bool {
+        match self {
+            TargetValue::Divergence(divergence) => divergence.converged(),
+            TargetValue::Value(cross) => cross.converged(),
+        }
     }
 }
 
@@ -720,17 +737,18 @@ impl<'t> Objective<'t> {
         let mut state = State {
             value: 0.0,
             gradient: vec![0.0; mu.points().len() * mu.dim()],
-            legs: Vec::with_capacity(self.targets.len()),
+            parts: Vec::with_capacity(self.targets.len()),
         };
         let clock = self.clock;
         let done = clock.try_run(|| {
-            Ok(match self.way {
-                Way::OfPair if self.debiased => self.pairs(&mut state, mu, last, observer),
-                _ => self.terms(&mut state, mu, last, observer),
+            Ok(if self.of_pair && self.debiased {
+                self.pairs(&mut state, mu, last, observer)
+            } else {
+                self.terms(&mut state, mu, last, observer)
             })
         });
         done?.unwrap_or(Err(Halt::Rest(Rest::TimeLimit)))?;
-        state.value = self.shares.iter().zip(&state.legs).map(|(l, leg)| l * leg.value).sum();
+        state.value = self.shares.iter().zip(&state.parts).map(|(l, part)| l * part.value()).sum();
         if state.value.is_finite() {
             Ok(state)
         } else {
@@ -765,14 +783,13 @@ impl<'t> Objective<'t> {
         for (k, (target, share)) in self.targets.iter().zip(self.shares).enumerate() {
             let options = self.options()?;
             let mut solver = solver(&options, observer).term_by_term();
-            if let Some(Leg { cross, own: Some([x, y]), .. }) = last.map(|last| &last.legs[k]) {
-                solver = solver.warm_start_terms([cross, x, y]);
+            if let Some(before) = last.and_then(|last| last.parts[k].divergence()) {
+                solver = solver.warm_start_divergence(before);
             }
             let plans = in_target(k, solver.plans(mu, target))?;
             plans.divergence().terms().into_iter().try_for_each(|term| self.done(term))?;
             add(&mut state.gradient, *share, &plans.gradient().points(Cloud::X)?);
-            let Divergence { value, kernels, cross, self_x, self_y } = plans.into_divergence();
-            state.legs.push(Leg { value, kernels, cross, own: Some([self_x, self_y]) });
+            state.parts.push(TargetValue::Divergence(Box::new(plans.into_divergence())));
         }
         Ok(())
     }
@@ -788,8 +805,8 @@ impl<'t> Objective<'t> {
         let mut own = None;
         if self.debiased {
             let options = self.options()?;
-            let before = last.and_then(|last| last.legs[0].own.as_ref());
-            let start = before.map_or(Start::Flat, |[x, _]| Start::Potential(&x.potential_x));
+            let before = last.and_then(|last| last.parts[0].divergence());
+            let start = before.map_or(Start::Flat, |d| Start::Potential(&d.self_x.potential_x));
             let solved = self.own(mu, start, &options, &mut solver(&options, observer))?;
             self.done(&solved.solution)?;
             add(&mut state.gradient, -0.5, &solved.gradient()?);
@@ -807,86 +824,63 @@ impl<'t> Objective<'t> {
             let options = self.options()?;
             let mut solver = solver(&options, observer);
             if let Some(last) = last {
-                solver = solver.warm_start(&last.legs[k].cross);
+                solver = solver.warm_start(last.parts[k].cross());
             }
             let otherwise = own.as_ref().map_or(Start::Flat, |x| Start::Similar(&x.potential_x));
-            let solved = self.cross(mu, self.targets[k], otherwise, &options, &mut solver);
+            let how = (otherwise, Aim::Own);
+            let clouds = [mu, self.targets[k]];
+            let first = self.source.cross([0, k + 1], clouds, how, &options, &mut solver);
+            let solved = first.and_then(|first| SolvedTerm::new(Term::Cross, first, &mut solver));
             let solved = in_target(k, solved)?;
             self.done(&solved.solution)?;
             add(&mut state.gradient, self.shares[k], &solved.gradient()?);
-            let kernels = match self.way {
-                Way::Apart => solved.problem.kernels(),
-                Way::Pooled(_) | Way::OfPair => Kernels::Shared,
-            };
+            let shared = self.of_pair || self.source.is_shared();
+            let kernels = if shared { Kernels::Shared } else { solved.problem.kernels() };
             let (mass_term, cross) = (solved.problem.mass_term(), solved.solution);
-            state.legs.push(match (&own, &self.selves[k]) {
-                (Some(x), Some(y)) => Leg {
-                    value: debiased([&cross, x, y], mass_term)?,
-                    kernels,
-                    cross,
-                    own: Some([x.clone(), y.clone()]),
-                },
-                // As the barycentres on a given support have it.
-                _ => Leg { value: cross.value, kernels, cross, own: None },
+            state.parts.push(match (&own, &self.selves[k]) {
+                (Some(x), Some(y)) => {
+                    let terms = [cross, x.clone(), y.clone()];
+                    TargetValue::Divergence(Box::new(Divergence::of(terms, kernels, mass_term)?))
+                }
+                _ => TargetValue::Value(Box::new(cross)),
             });
         }
         Ok(())
     }
 
-    fn problem<'p>(
-        &self,
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
-        terms: Terms,
-    ) -> Result<Problem<'p>> {
-        match &self.way {
-            Way::Pooled(pool) => Problem::pooled(pool, mu, nu, options, terms),
-            Way::Apart | Way::OfPair => Problem::new(mu, nu, options, terms),
-        }
-    }
-
     /// A measure with itself.
     fn own<'p>(
-        &self,
+        &mut self,
         mu: &'p Measure<'p>,
         start: Start<'_>,
         options: &'p Options<'p>,
         solver: &mut Solver<'_, '_>,
-    ) -> Result<Solved<'p>> {
-        let problem = self.problem(mu, mu, options, Terms::Own)?;
-        let first = solver.solve(&problem, Term::SelfX, start)?;
-        let (problem, solution, scaling) = solver.improve(problem, Terms::Own, first)?;
-        Ok(Solved { term: Term::SelfX, problem, scaling, solution })
-    }
-
-    fn cross<'p>(
-        &self,
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        otherwise: Start<'_>,
-        options: &'p Options<'p>,
-        solver: &mut Solver<'_, '_>,
-    ) -> Result<Solved<'p>> {
-        let problem = self.problem(mu, nu, options, Terms::Cross)?;
-        let first = solver.cross(&problem, mu, nu, otherwise)?;
-        let (problem, solution, scaling) = solver.improve(problem, Terms::Cross, first)?;
-        Ok(Solved { term: Term::Cross, problem, scaling, solution })
+    ) -> Result<SolvedTerm<'p>> {
+        let first = self.source.own(0, mu, (start, Aim::Own), options, solver)?;
+        SolvedTerm::new(Term::SelfX, first, solver)
     }
 }
 
 /// A term with its plan.
-struct Solved<'p> {
+struct SolvedTerm<'p> {
     term: Term,
     problem: Problem<'p>,
     scaling: Scaling,
     solution: Solution,
 }
 
-impl Solved<'_> {
+impl<'p> SolvedTerm<'p> {
+    /// Goes on with a first solution.
+    fn new(term: Term, first: First<'p>, solver: &mut Solver<'_, '_>) -> Result<Self> {
+        let (problem, first) = first;
+        let terms = if term == Term::Cross { Terms::Cross } else { Terms::Own };
+        let (problem, [(solution, scaling)]) = solver.improve(problem, terms, [first])?;
+        Ok(SolvedTerm { term, problem, scaling, solution })
+    }
+
     /// The derivative by the points of the first cloud.
     fn gradient(&self) -> Result<Vec<f64>> {
-        let Solved { term, problem, scaling, solution } = self;
+        let SolvedTerm { term, problem, scaling, solution } = self;
         Gradient::new(problem, [(*term, 1.0, scaling, solution)]).points(Cloud::X)
     }
 }

@@ -3,4 +3,5 @@
 pub(crate) mod barycenter;
 pub(crate) mod compare;
 pub(crate) mod descent;
+mod terms;
 pub(crate) mod two_sample;

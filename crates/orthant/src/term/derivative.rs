@@ -91,7 +91,7 @@ pub(crate) struct ByEpsilon {
 }
 
 /// Chunks of a cloud at most, and numbers in all sums over chunks.
-const CHUNKS: usize = 64;
+const MASS_CHUNKS: usize = 64;
 const SUMS: usize = 1 << 24;
 
 impl TermPlan<'_> {
@@ -160,7 +160,7 @@ impl TermPlan<'_> {
             }
         } else if let Some(rows) = operand.rows(self.cancel()) {
             let (derivative, points) = operand.derivative()?;
-            let partition = Partition::new(rows.rows(), CHUNKS);
+            let partition = Partition::new(rows.rows(), MASS_CHUNKS);
             let mut pass = LogPass::new(&*rows, partition);
             let (chunk, stride) = (partition.chunk(), pass.stride());
             let shares = (out.par_chunks_mut(chunk * dim), masses.par_chunks_mut(chunk));
@@ -204,7 +204,7 @@ impl TermPlan<'_> {
         }
         let Some(rows) = operand.rows(self.cancel()) else { unreachable!("maps have rows") };
         let f = self.scaling.plan_logs(slot);
-        let partition = Partition::new(rows.rows(), (SUMS / count).clamp(1, CHUNKS));
+        let partition = Partition::new(rows.rows(), (SUMS / count).clamp(1, MASS_CHUNKS));
         let mut pass = LogPass::new(&*rows, partition);
         let stride = pass.stride();
         let mut sums = vec![0.0; partition.count() * count];
@@ -239,7 +239,7 @@ impl TermPlan<'_> {
                     kernel += *mass * (2.0 * view[dim] / lattice.epsilon() - 0.25 * dim as f64);
                 }
             } else if let Some(rows) = operand.rows(self.cancel()) {
-                let partition = Partition::new(rows.rows(), CHUNKS);
+                let partition = Partition::new(rows.rows(), MASS_CHUNKS);
                 let mut pass = LogPass::new(&*rows, partition);
                 // Where nothing else depends on epsilon, or not even the features do.
                 let derivative =
@@ -284,7 +284,7 @@ impl TermPlan<'_> {
         else {
             return Err(NO_FEATURES);
         };
-        let partition = Partition::new(rows.rows(), CHUNKS);
+        let partition = Partition::new(rows.rows(), MASS_CHUNKS);
         let mut pass = LogPass::new(&*rows, partition);
         let (rank, stride) = (rows.rank(), pass.stride());
         let f = self.scaling.plan_logs(slot);

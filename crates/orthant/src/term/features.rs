@@ -21,7 +21,7 @@ use crate::numerics::simd::{self, Float};
 use crate::options::{Algorithm, Options, Precision};
 use crate::results::{PAIRS_LIMIT, Used};
 use crate::rows::{FeatureCost, LogRows};
-use crate::sampling::certificate::{Bounds, Claim, Half};
+use crate::sampling::certificate::{Bounds, CertifiedSide, Claim};
 use crate::sampling::{self, Listed, Pairs};
 use crate::sinkhorn::Outcome;
 use crate::words::{Cloud, Part, Phase, Term};
@@ -238,8 +238,8 @@ impl<'p> FeatureKernel<'p> {
         let [points_x, points_y] = clouds.map(|cloud| self.site.points(cloud, Part::Support));
         let [a, b] = task.goal().targets();
         let claim = Claim {
-            x: Half::new(&*features[0], points_x, a, &outcome.f, &outcome.x.sums),
-            y: Half::new(&*features[1], points_y, b, &outcome.g, &outcome.y.sums),
+            x: CertifiedSide::new(&*features[0], points_x, a, &outcome.f, &outcome.x.sums),
+            y: CertifiedSide::new(&*features[1], points_y, b, &outcome.g, &outcome.y.sums),
             frame: &frame,
             epsilon,
             rows: &outcome.x.sums,

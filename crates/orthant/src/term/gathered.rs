@@ -8,7 +8,7 @@ use super::Task;
 use crate::anchors::Lattice;
 use crate::control::{Next, Progress};
 use crate::error::Result;
-use crate::kernel::{Factored, FactoredSelf, Heard, LatticePlan, Separable};
+use crate::kernel::{CoarseMessages, Factored, FactoredSelf, LatticePlan, Separable};
 use crate::measure::Points;
 use crate::numerics::simd::Float;
 use crate::options::Algorithm;
@@ -20,35 +20,35 @@ const TOLERANCE: f64 = 1e-3;
 const MOST_ITERATIONS: usize = 100;
 
 /// A cloud that may be gathered.
-pub(super) struct Crowd<'c, T> {
+pub(super) struct DenseCloud<'c, T> {
     pub(super) side: &'c Separable<'c, T>,
     pub(super) points: &'c Points<'c>,
     pub(super) weights: &'c [f64],
 }
 
 /// The points to solve with first, and their weights.
-type Few<'c> = (Points<'c>, Vec<f64>);
+type Representatives<'c> = (Points<'c>, Vec<f64>);
 
 /// What the gathered clouds send each other in the end, if there is reason to ask; with one cloud, what it sends itself.
 ///
 /// That they come to no end is no reason to fail.
-pub(super) fn heard<T: Float>(
+pub(super) fn coarse_messages<T: Float>(
     task: &Task<'_>,
     lattice: &Lattice,
     cutoff: f64,
-    crowds: &[Crowd<'_, T>],
-) -> Option<Heard> {
+    clouds: &[DenseCloud<'_, T>],
+) -> Option<CoarseMessages> {
     if !task.flat || task.unbalanced.is_some() || task.run.algorithm != Algorithm::Auto {
         return None;
     }
     let gathered: Vec<_> =
-        crowds.iter().map(|c| c.side.representatives(c.points, c.weights)).collect();
+        clouds.iter().map(|c| c.side.representatives(c.points, c.weights)).collect();
     if gathered.iter().all(Option::is_none) {
         return None;
     }
-    let few: Vec<Few<'_>> = gathered
+    let few: Vec<Representatives<'_>> = gathered
         .into_iter()
-        .zip(crowds)
+        .zip(clouds)
         .map(|(gathered, crowd)| {
             gathered.unwrap_or_else(|| (crowd.points.borrowed(), crowd.weights.to_vec()))
         })
@@ -61,7 +61,12 @@ pub(super) fn heard<T: Float>(
     exchanged::<T>(lattice, cutoff, &few, run).ok()
 }
 
-fn exchanged<T: Float>(lattice: &Lattice, cutoff: f64, few: &[Few<'_>], run: Run) -> Result<Heard> {
+fn exchanged<T: Float>(
+    lattice: &Lattice,
+    cutoff: f64,
+    few: &[Representatives<'_>],
+    run: Run,
+) -> Result<CoarseMessages> {
     let mut silent = |_: &mut Progress<'_>| Next::Continue;
     let ((x, a), (y, b)) = (&few[0], few.last().expect("one or two"));
     let goal = Goal { a, b, unbalanced: None };
@@ -74,5 +79,5 @@ fn exchanged<T: Float>(lattice: &Lattice, cutoff: f64, few: &[Few<'_>], run: Run
         Box::new(Factored::new(side(x), side(y)))
     };
     sinkhorn::solve(&mut *kernel, goal, Some(&start), run, &mut silent)?;
-    Ok(kernel.heard())
+    Ok(kernel.into_messages())
 }

@@ -39,7 +39,7 @@ struct Located {
 }
 
 /// More axes than this keep their directions.
-const MOST_TURNED: usize = 256;
+const MOST_PRINCIPAL_AXES: usize = 256;
 
 impl Gauged {
     /// The clouds of a term in the coordinates of a gauge.
@@ -104,7 +104,7 @@ impl Gauged {
             .collect();
         let dim = clouds[0].0.dim();
         let share = 1.0 / clouds.len() as f64;
-        if dim > MOST_TURNED {
+        if dim > MOST_PRINCIPAL_AXES {
             let mut variances = vec![0.0; dim];
             for (points, weights) in &clouds {
                 for (i, w) in weights.iter().enumerate() {
@@ -150,12 +150,12 @@ impl Gauged {
         masses: &[f64],
         out: &mut [f64],
     ) {
-        const ROWS: usize = 1024;
+        const PULLED_ROWS: usize = 1024;
         let placed = self.points(cloud, Part::Support);
         let (dim, epsilon) = (placed.dim(), self.gauge.epsilon());
-        out.par_chunks_mut(ROWS * dim).enumerate().for_each(|(c, out)| {
+        out.par_chunks_mut(PULLED_ROWS * dim).enumerate().for_each(|(c, out)| {
             let (mut at, mut scratch) = (vec![0.0; dim], vec![0.0; dim]);
-            for (i, gradient) in (c * ROWS..).zip(out.chunks_exact_mut(dim)) {
+            for (i, gradient) in (c * PULLED_ROWS..).zip(out.chunks_exact_mut(dim)) {
                 for g in &mut *gradient {
                     *g *= -epsilon;
                 }
@@ -176,7 +176,7 @@ pub(crate) struct Midpoints {
 }
 
 /// Points that random features are calibrated on, and partners of each.
-const ROWS: usize = 10_000;
+const CALIBRATION_ROWS: usize = 10_000;
 const PARTNERS: usize = 3;
 /// Points of the second cloud that are candidates for the partners of one of the first.
 const CANDIDATES: usize = 500;
@@ -241,7 +241,7 @@ impl Gauged {
         cancel: &Cancel,
     ) -> f64 {
         let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
-        let pairs = self.likely_pairs([Cloud::X, Cloud::Y], weights, ROWS, seed);
+        let pairs = self.likely_pairs([Cloud::X, Cloud::Y], weights, CALIBRATION_ROWS, seed);
         let [of_x, of_y] = [x, y].map(|points| cancel.guard(Mapped::new(map, points.borrowed())));
         let mut logs = log_kernel([&of_x, &of_y], &pairs);
         for (log, [i, j]) in logs.iter_mut().zip(&pairs) {

@@ -1,7 +1,7 @@
 //! Features on a lattice, as products over the axes: nothing is stored, and the error is bounded.
 
 use super::derivative::Operand;
-use super::gathered::{self, Crowd};
+use super::gathered::{self, DenseCloud};
 use super::lattices::{most_nodes, ratio_for};
 use super::pairwise::Pairwise;
 use super::view::{Partners, Seat, View, lattice_view, partners};
@@ -108,21 +108,22 @@ impl<'p> LatticeKernel<'p> {
         let [x, y] = &supports;
         let [a, b] = task.weights;
         let side_x = Separable::<T>::new(x, lattice, cutoff);
-        let (heard, mut kernel): (_, Box<dyn LatticePlan + '_>) = if task.is_self() {
-            let crowds = [Crowd { side: &side_x, points: x, weights: a }];
-            let heard = gathered::heard::<T>(task, lattice, cutoff, &crowds);
-            (heard, Box::new(FactoredSelf::new(side_x)))
+        let (coarse, mut kernel): (_, Box<dyn LatticePlan + '_>) = if task.is_self() {
+            let clouds = [DenseCloud { side: &side_x, points: x, weights: a }];
+            let coarse = gathered::coarse_messages::<T>(task, lattice, cutoff, &clouds);
+            (coarse, Box::new(FactoredSelf::new(side_x)))
         } else {
             let side_y = Separable::<T>::new(y, lattice, cutoff);
-            let crowds = [
-                Crowd { side: &side_x, points: x, weights: a },
-                Crowd { side: &side_y, points: y, weights: b },
+            let clouds = [
+                DenseCloud { side: &side_x, points: x, weights: a },
+                DenseCloud { side: &side_y, points: y, weights: b },
             ];
-            let heard = gathered::heard::<T>(task, lattice, cutoff, &crowds);
-            (heard, Box::new(Factored::new(side_x, side_y)))
+            let coarse = gathered::coarse_messages::<T>(task, lattice, cutoff, &clouds);
+            (coarse, Box::new(Factored::new(side_x, side_y)))
         };
         let goal = task.goal();
-        let resumed = heard.is_some_and(|h| kernel.resume(&h, goal.targets()[0]).is_ok());
+        let resumed =
+            coarse.is_some_and(|coarse| kernel.resume(&coarse, goal.targets()[0]).is_ok());
         let start = (!resumed).then_some(&task.start[..]);
         let outcome = sinkhorn::solve(&mut *kernel, goal, start, task.run, observer)?;
         let transport_cost = self.site.cost_of(&mut *kernel, task.mass(&outcome))?;

@@ -15,7 +15,7 @@ use crate::sinkhorn::polish::{self, Care, Model};
 use crate::words::Part;
 
 /// Changes of marginals in single and in double precision, at least.
-const LEAST: [f64; 2] = [1e-3, 1e-4];
+const LEAST_CHANGE: [f64; 2] = [1e-3, 1e-4];
 /// Errors of solves with a lattice that was made for the exact kernel, relative to what is asked of it.
 pub(super) const ON_LATTICE: f64 = 1e-3;
 /// The same of random features.
@@ -34,8 +34,8 @@ pub(super) fn solve(
     let mut kernel = iterated(rows, false, site);
     let deadline = run.time.and_then(|time| Instant::now().checked_add(time));
     let least = match site.options().precision {
-        Precision::F32 => LEAST[0],
-        Precision::F64 => LEAST[1],
+        Precision::F32 => LEAST_CHANGE[0],
+        Precision::F64 => LEAST_CHANGE[1],
     };
     let care = |part: f64| Care { part, least, deadline };
     // The best model that is quick enough: a lattice, or the features that there were.

@@ -22,7 +22,7 @@ pub(crate) struct Weighted<'a> {
 }
 
 /// Points that are looked at, at most.
-const SAMPLE: usize = 100_000;
+const MOST_SAMPLED: usize = 100_000;
 /// Spacings in units of `sqrt(eps)`, from the finest that double precision can tell from exact.
 const SPACINGS: [f64; 2] = [0.3, 1.3];
 /// Steps of the bisection.
@@ -108,7 +108,7 @@ struct Sample {
 
 impl Sample {
     fn new(cloud: Weighted<'_>) -> Self {
-        let step = cloud.weights.len().div_ceil(SAMPLE);
+        let step = cloud.weights.len().div_ceil(MOST_SAMPLED);
         let indices: Vec<usize> = (0..cloud.weights.len()).step_by(step).collect();
         let weights: Vec<f64> = indices.iter().map(|&i| cloud.weights[i]).collect();
         let total: f64 = weights.iter().sum();

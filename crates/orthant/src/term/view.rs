@@ -30,7 +30,7 @@ use crate::rows::LogRows;
 use crate::words::{Cloud, Part};
 
 /// Chunks of rows that are as long as a cloud.
-const CHUNKS: usize = 32;
+const VIEW_CHUNKS: usize = 32;
 
 /// Where to look from.
 #[derive(Debug, Clone, Copy)]
@@ -241,7 +241,7 @@ fn padded_columns(columns: &[Vec<f64>], stride: usize) -> Vec<f64> {
 
 /// Over the points of the other cloud themselves.
 pub(super) fn exact_view(rows: &dyn LogRows, g: &[f64], columns: &[Vec<f64>]) -> View {
-    let mut pass = LogPass::new(rows, Partition::of_few(rows.rows(), CHUNKS));
+    let mut pass = LogPass::new(rows, Partition::of_few(rows.rows(), VIEW_CHUNKS));
     seen(&mut pass, rows, g, &padded_columns(columns, simd::padded(g.len())))
 }
 
@@ -308,7 +308,7 @@ pub(super) fn partners(
     count: usize,
     nearly: Option<&Nearly<'_>>,
 ) -> Vec<Partners> {
-    let mut pass = LogPass::new(rows, Partition::of_few(rows.rows(), CHUNKS));
+    let mut pass = LogPass::new(rows, Partition::of_few(rows.rows(), VIEW_CHUNKS));
     let mut z = vec![f64::NEG_INFINITY; pass.stride()];
     z[..g.len()].copy_from_slice(g);
     let mut out = vec![Vec::new(); rows.rows()];

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::numerics::simd::Float;
 
 /// Windows are chosen anew when a message has moved by more than this.
-const DRIFT: f64 = 2.0;
+const WINDOW_DRIFT: f64 = 2.0;
 /// Messages are completed when they have moved by more than this since they were.
 const FORGETFUL: f64 = 10.0;
 /// Where a node has at least this part of its share of the mass.
@@ -23,19 +23,23 @@ const OUTER: usize = CORNERS / 2;
 
 impl<T: Float> Separable<'_, T> {
     /// Whether a message has moved far, or the windows, chosen anew where it has moved, have no node of it.
-    pub(super) fn lacks(&mut self, z: &[f64]) -> bool {
+    pub(super) fn needs_completion(&mut self, z: &[f64]) -> bool {
         // Where there was mass in the last pass: elsewhere windows know little of a message.
         let heavy = HEAVY / z.len() as f64;
         let heavy = z.iter().zip(&self.completed).zip(&self.mass).filter(|(_, m)| **m > heavy);
         if drift(heavy.map(|(pair, _)| pair)) > FORGETFUL {
             return true;
         }
-        if drift(z.iter().zip(&self.aimed)) > DRIFT { self.aim(z).is_some() } else { self.blind(z) }
+        if drift(z.iter().zip(&self.aimed)) > WINDOW_DRIFT {
+            self.choose_windows(z).is_some()
+        } else {
+            self.has_empty_window(z)
+        }
     }
 
     /// Chooses the windows for a message. Returns the place of a point whose cell has no node with a message, if there is
     /// one.
-    pub(super) fn aim(&mut self, z: &[f64]) -> Option<usize> {
+    pub(super) fn choose_windows(&mut self, z: &[f64]) -> Option<usize> {
         let geometry = Geometry::new(self.lattice);
         let width = self.lattice.counts()[geometry.dim - 1];
         // The largest entry of every row of nodes.
@@ -47,18 +51,18 @@ impl<T: Float> Separable<'_, T> {
         // Terms are compared at the corners of a cell; between them they may be larger by this.
         let slack = 0.5 + geometry.dim as f64 * geometry.square * half * half;
         let cutoff = self.cutoff + slack;
-        let blind = self
+        let has_empty_window = self
             .chunks
             .par_iter_mut()
             .with_max_len(1)
             .map(|chunk| {
-                let mut blind = None;
+                let mut has_empty_window = None;
                 for spot in &mut chunk.spots {
                     geometry.lattice.check_cancelled();
                     let range = spot.cell.first..spot.cell.first + spot.cell.len;
                     let aim = Aim { geometry, z, best, half, cutoff };
                     let Some(window) = aim.window(&spot.cell, &mut chunk.exact) else {
-                        blind = blind.or(Some(chunk.first + range.start));
+                        has_empty_window = has_empty_window.or(Some(chunk.first + range.start));
                         continue;
                     };
                     if window == spot.window {
@@ -79,17 +83,17 @@ impl<T: Float> Separable<'_, T> {
                     spot.logs = true;
                     spot.window = window;
                 }
-                blind
+                has_empty_window
             })
             // The first of them all, whoever found it first.
             .reduce(|| None, |a, b| a.into_iter().chain(b).min());
         self.aimed.clear();
         self.aimed.extend_from_slice(z);
-        blind
+        has_empty_window
     }
 
     /// Whether some window has no node with a message.
-    pub(super) fn blind(&self, z: &[f64]) -> bool {
+    pub(super) fn has_empty_window(&self, z: &[f64]) -> bool {
         let geometry = Geometry::new(self.lattice);
         let width = |window: &Window| window.len[geometry.dim - 1];
         let heard = |window: &Window, row: usize| {
@@ -105,15 +109,15 @@ impl<T: Float> Separable<'_, T> {
 
     /// Chooses the windows for a message anew, if it has moved far from the one that they were chosen for.
     pub(super) fn follow(&mut self, z: &[f64]) -> Result<()> {
-        if self.aimed.is_empty() || drift(z.iter().zip(&self.aimed)) > DRIFT {
-            return self.aim_at(z);
+        if self.aimed.is_empty() || drift(z.iter().zip(&self.aimed)) > WINDOW_DRIFT {
+            return self.choose_windows_for(z);
         }
         Ok(())
     }
 
     /// [`Separable::aim`] where every cell must have a node.
-    pub(super) fn aim_at(&mut self, z: &[f64]) -> Result<()> {
-        match self.aim(z) {
+    pub(super) fn choose_windows_for(&mut self, z: &[f64]) -> Result<()> {
+        match self.choose_windows(z) {
             Some(place) => Err(self.breakdown_at(place, 0.0)),
             None => Ok(()),
         }

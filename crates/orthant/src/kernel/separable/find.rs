@@ -5,10 +5,10 @@ use rayon::prelude::*;
 use super::Separable;
 use super::cells::Cell;
 use super::geometry::Geometry;
-use super::whole::FAINT;
+use super::whole::FAINT_TILE;
 use super::window::Window;
 use super::work::{Work, block};
-use crate::kernel::{Open, ROUNDS, Waiting};
+use crate::kernel::{DRAW_ROUNDS, Open, Waiting};
 use crate::numerics::simd::Float;
 
 impl Work<f64> {
@@ -106,10 +106,10 @@ impl Separable<'_, f64> {
     fn find_places(&mut self, f: &[f64], waiting: &mut [Vec<Waiting>]) {
         let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
         let (tiles, least, tops) = (&self.tiles, &self.least, &self.top[..]);
-        let (faint, most) = (self.cutoff + FAINT, geometry.widest(half, f64::POWERS));
+        let (faint, most) = (self.cutoff + FAINT_TILE, geometry.widest(half, f64::POWERS));
         self.chunks.par_iter_mut().zip(waiting).with_max_len(1).for_each(|(chunk, waiting)| {
             let mut open = Open::all(waiting);
-            for _ in 0..ROUNDS {
+            for _ in 0..DRAW_ROUNDS {
                 for spot in &chunk.spots {
                     let cell = &spot.cell;
                     let range = cell.first..cell.first + cell.len;

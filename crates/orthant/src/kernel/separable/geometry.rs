@@ -60,7 +60,7 @@ impl<'g> Geometry<'g> {
     }
 
     /// Largest exponent of the powers of a cell's points, all axes together.
-    pub(super) fn power_range(&self, spot: &Spot, half: f64) -> f64 {
+    pub(super) fn power_range(&self, spot: &CellState, half: f64) -> f64 {
         let nodes: usize = spot.window.len[..self.dim].iter().map(|len| len / 2).sum();
         2.0 * self.square * half * self.lattice.spacing() * nodes as f64
     }
@@ -135,7 +135,7 @@ impl<'g> Geometry<'g> {
 
 /// A cell and its state.
 #[derive(Debug)]
-pub(super) struct Spot {
+pub(super) struct CellState {
     pub(super) cell: Cell,
     pub(super) window: Window,
     /// `s`.
@@ -146,7 +146,7 @@ pub(super) struct Spot {
     pub(super) summit: f64,
 }
 
-impl Spot {
+impl CellState {
     /// `E_x` of point `i`; zero before there is a window.
     pub(super) fn exponent(&self, geometry: &Geometry<'_>, offsets: &[f64], i: usize) -> f64 {
         if self.window.len[0] == 0 {

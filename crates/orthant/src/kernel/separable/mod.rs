@@ -42,7 +42,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use self::cells::{Cell, Cells};
-use self::geometry::{Geometry, Spot};
+use self::geometry::{CellState, Geometry};
 use self::passes::Factor;
 use self::window::{Window, tiles};
 use self::work::{Work, block};
@@ -61,8 +61,8 @@ const FIRST_REFRESH: usize = 4;
 /// of the whole mass: as long as no point has less than `exp(-DEPTH)` of its weight, nearly the same.
 const DEPTH: f64 = 5.0;
 /// Points of a chunk at least, chunks at most, and numbers in all their sums at most.
-const ROWS: usize = 1024;
-const CHUNKS: usize = 64;
+const CHUNK_ROWS: usize = 1024;
+const LATTICE_CHUNKS: usize = 64;
 const SUMS: usize = 1 << 25;
 
 /// Some cells, the state of their points, and scratch space.
@@ -70,7 +70,7 @@ const SUMS: usize = 1 << 25;
 struct Chunk<T> {
     /// Its first point.
     first: usize,
-    spots: Vec<Spot>,
+    spots: Vec<CellState>,
     /// `t` of every point: for each cell, its points axis by axis.
     offsets: Vec<f64>,
     /// `q` of every point, or its logarithm.
@@ -127,7 +127,7 @@ impl<'a, T: Float> Separable<'a, T> {
     pub(crate) fn new(points: &Points<'_>, lattice: &'a Lattice, cutoff: f64) -> Self {
         let cells = Cells::new(points, lattice);
         let (rows, nodes) = (points.len(), lattice.nodes());
-        let count = (rows / ROWS).min(SUMS / nodes).clamp(1, CHUNKS);
+        let count = (rows / CHUNK_ROWS).min(SUMS / nodes).clamp(1, LATTICE_CHUNKS);
         let share = rows.div_ceil(count);
         let dim = lattice.dim();
         let mut chunks: Vec<Chunk<T>> = Vec::new();
@@ -146,7 +146,7 @@ impl<'a, T: Float> Separable<'a, T> {
             chunk.factors.resize(chunk.factors.len() + cell.len, f64::NEG_INFINITY);
             chunk.products.resize(chunk.factors.len(), 0.0);
             let cell = Cell { first: cell.first - chunk.first, ..cell.clone() };
-            chunk.spots.push(Spot {
+            chunk.spots.push(CellState {
                 cell,
                 window: Window::default(),
                 scale: 0.0,
@@ -205,7 +205,7 @@ impl<'a, T: Float> Separable<'a, T> {
     }
 
     /// Keeps a message, as far as it is one.
-    fn hear(&mut self, z: &[f64]) {
+    fn store_message(&mut self, z: &[f64]) {
         for (old, new) in self.z.iter_mut().zip(z) {
             if *new > f64::NEG_INFINITY || !self.hold {
                 *old = *new;
@@ -323,10 +323,10 @@ impl<T: Float> Side for Separable<'_, T> {
             return true;
         }
         if self.hold {
-            self.hear(z);
-            return self.with_heard(Self::lacks);
+            self.store_message(z);
+            return self.with_heard(Self::needs_completion);
         }
-        self.lacks(z)
+        self.needs_completion(z)
     }
 
     fn note_absent(&mut self, _: &[f64]) {}
@@ -334,7 +334,7 @@ impl<T: Float> Side for Separable<'_, T> {
     fn rebuild(&mut self, z: &[f64]) -> Result<()> {
         let begun = Instant::now();
         self.refresh = (4 * self.passes).max(FIRST_REFRESH);
-        let aimed = self.aim_at(z);
+        let aimed = self.choose_windows_for(z);
         self.completed.clear();
         self.completed.extend_from_slice(z);
         self.builds.count += 1;
@@ -367,7 +367,7 @@ impl<T: Float> Side for Separable<'_, T> {
 
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
         if self.hold {
-            self.hear(z);
+            self.store_message(z);
             self.with_heard(Self::apply)?;
         } else {
             self.apply(z)?;
@@ -416,7 +416,7 @@ impl<T: Float> Side for Separable<'_, T> {
 
     fn whole_message(&mut self, y: &mut [f64]) -> bool {
         if self.told {
-            self.tell(y);
+            self.write_message(y);
             return true;
         }
         let begun = Instant::now();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::geometry::{Geometry, Spot};
+use super::geometry::{CellState, Geometry};
 use super::work::{Block, Work, room};
 use super::{Chunk, SUMS, Separable};
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::numerics::{Local, Reduce};
 /// Largest exponent of a power in single precision.
 const NARROW: f64 = 40.0;
 /// Factors whose scale moves by more than this in one step are kept as logarithms.
-const FAR: f64 = 300.0;
+const FAR_POWERS: f64 = 300.0;
 
 /// A factor as it is kept.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ impl<T: Float> Work<T> {
     fn advance(
         &mut self,
         geometry: &Geometry<'_>,
-        spot: &mut Spot,
+        spot: &mut CellState,
         offsets: &[f64],
         factors: &mut [f64],
         a: &[f64],
@@ -42,7 +42,7 @@ impl<T: Float> Work<T> {
     ) -> f64 {
         let scale = self.load(geometry, &spot.cell, &spot.window, z);
         let shift = scale - spot.scale;
-        if !spot.logs && shift.abs() > FAR {
+        if !spot.logs && shift.abs() > FAR_POWERS {
             for q in factors.iter_mut() {
                 *q = q.ln();
             }
@@ -84,7 +84,7 @@ impl<T: Float> Work<T> {
     fn advance_relaxed(
         &mut self,
         geometry: &Geometry<'_>,
-        spot: &mut Spot,
+        spot: &mut CellState,
         offsets: &[f64],
         factors: &mut [f64],
         first: usize,
@@ -121,7 +121,7 @@ impl<T: Float> Work<T> {
     fn exchange(
         &mut self,
         geometry: &Geometry<'_>,
-        spot: &mut Spot,
+        spot: &mut CellState,
         offsets: &[f64],
         factors: &mut [f64],
         level: f64,
@@ -159,7 +159,7 @@ impl<T: Float> Work<T> {
     fn contract(
         &mut self,
         geometry: &Geometry<'_>,
-        spot: &Spot,
+        spot: &CellState,
         offsets: &[f64],
         factors: &[f64],
         z: &[f64],
@@ -261,7 +261,7 @@ impl<T: Float> Separable<'_, T> {
     ) -> Result<f64> {
         let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
         let step = Step { relaxed, level: self.level, average };
-        self.hear(z);
+        self.store_message(z);
         self.hold = true;
         let z = &self.z[..];
         self.chunks

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Separable;
-use super::geometry::{Geometry, Spot};
+use super::geometry::{CellState, Geometry};
 use super::work::{Work, block};
 use crate::error::Result;
 
@@ -12,7 +12,7 @@ impl Work<f64> {
     fn views(
         &mut self,
         geometry: &Geometry<'_>,
-        spot: &Spot,
+        spot: &CellState,
         offsets: &[f64],
         z: &[f64],
         squares: bool,
@@ -75,7 +75,7 @@ impl Separable<'_, f64> {
     /// How every point sees the nodes by the terms `phi_u(x) exp(z_u)` of a message: the mean of `u - x`, if asked for
     /// that of `|u - x|^2` (or else zero), and the logarithm of the sum of the terms.
     pub(crate) fn views(&mut self, z: &[f64], squares: bool) -> Result<Vec<f64>> {
-        self.aim_at(z)?;
+        self.choose_windows_for(z)?;
         let geometry = Geometry::new(self.lattice);
         let width = geometry.dim + 2;
         let mut sorted = vec![0.0; self.rows * width];

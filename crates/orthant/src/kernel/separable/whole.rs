@@ -4,14 +4,14 @@ use rayon::prelude::*;
 
 use super::Separable;
 use super::cells::Cell;
-use super::geometry::{Geometry, Spot};
+use super::geometry::{CellState, Geometry};
 use super::window::Window;
 use super::work::{Work, block, room};
 use crate::numerics::simd::{self, Float};
 use crate::numerics::{Local, Reduce};
 
-/// Terms of a message below `exp(-cutoff - FAINT)` of it are left out: together they are less than what windows leave out.
-pub(super) const FAINT: f64 = 12.0;
+/// Terms of a message below `exp(-cutoff - FAINT_TILE)` of it are left out: together they are less than what windows leave out.
+pub(super) const FAINT_TILE: f64 = 12.0;
 /// Messages are completed in the precision of the tables if what the windows leave out, `exp(-cutoff)`, is coarser than that by far.
 const ROUGH: f64 = 18.5;
 
@@ -116,7 +116,7 @@ impl<T: Float> Separable<'_, T> {
         tiles.par_iter().zip(&mut self.least).for_each(|(tile, least)| {
             geometry.lattice.check_cancelled();
             let spots = chunks.iter().flat_map(|chunk| &chunk.spots);
-            let far = |spot: &Spot| geometry.distances(&spot.cell, half, tile)[1];
+            let far = |spot: &CellState| geometry.distances(&spot.cell, half, tile)[1];
             *least = spots
                 .map(|spot| spot.summit - geometry.square * far(spot))
                 .fold(f64::NEG_INFINITY, f64::max);
@@ -126,7 +126,7 @@ impl<T: Float> Separable<'_, T> {
         });
         let least = &self.least;
         let nodes = self.lattice.nodes();
-        let (faint, rough) = (self.cutoff + FAINT, self.cutoff < ROUGH);
+        let (faint, rough) = (self.cutoff + FAINT_TILE, self.cutoff < ROUGH);
         let most = geometry.widest(half, if rough { T::POWERS } else { f64::POWERS });
         self.chunks
             .par_iter_mut()
@@ -164,11 +164,11 @@ impl<T: Float> Separable<'_, T> {
             },
         );
         Local.sum(&self.sums, &mut self.total);
-        self.tell(y);
+        self.write_message(y);
     }
 
     /// Writes the last message that was computed whole.
-    pub(super) fn tell(&self, y: &mut [f64]) {
+    pub(super) fn write_message(&self, y: &mut [f64]) {
         for ((y, sum), top) in y.iter_mut().zip(&self.total).zip(&self.top) {
             *y = if *top > f64::NEG_INFINITY { top + sum.ln() } else { *top };
         }

@@ -1,7 +1,7 @@
 //! Scratch space for one cell at a time: tables of powers, and products with them.
 
 use super::cells::Cell;
-use super::geometry::{Geometry, Spot};
+use super::geometry::{CellState, Geometry};
 use super::window::Window;
 use crate::anchors::MOST_AXES;
 use crate::numerics::simd::{self, Float};
@@ -61,7 +61,7 @@ impl<T: Float> Work<T> {
     pub(super) fn for_blocks(
         &mut self,
         geometry: &Geometry<'_>,
-        spot: &Spot,
+        spot: &CellState,
         offsets: &[f64],
         columns: usize,
         mut visit: impl FnMut(&mut Self, Block),
@@ -74,7 +74,7 @@ impl<T: Float> Work<T> {
         }
     }
 
-    /// The points of a block hear the message and answer: `answer` gets their sums and writes what they send.
+    /// The points of a block take the message and answer it: `answer` gets their sums and writes what they send.
     #[inline(always)]
     pub(super) fn answer(
         &mut self,

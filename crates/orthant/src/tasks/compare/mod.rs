@@ -6,19 +6,19 @@ use std::time::Instant;
 
 pub use arrange::{Embedding, Merge, embedding, leaves, linkage};
 
-use crate::control::{Clock, Next, Observer, Stop};
+use super::terms::{
+    KeptFeatures, TermSource, common_map, features_of, is_interrupted, is_of_pair, solver,
+};
+use crate::control::{Clock, Next, Observer};
 use crate::coordinates::Gauge;
 use crate::error::{Error, Result, in_clouds};
-use crate::measure::{Measure, Points};
-use crate::numerics::simd::Float;
-use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
-use crate::problem::{Aim, Left, Places, Pool, Problem, Shelf, Start, Terms};
+use crate::measure::Measure;
+use crate::options::{Cost, Features, Method, Options, Precision};
+use crate::problem::{Aim, FeatureCache, Places, Start, Terms};
 use crate::results::{
     Certainty, Divergence, Interval, Kernels, Solution, Used, debiased, divergence_scale,
 };
 use crate::solver::Solver;
-use crate::term::Scaling;
-use crate::words::Term;
 
 /// The Sinkhorn divergences of all pairs of some measures of one dimension.
 ///
@@ -228,28 +228,32 @@ impl<'s, 'o> Comparer<'s, 'o> {
         let mut pairs = std::mem::take(&mut self.finished);
         check_finished(&mut pairs, count)?;
         let all: Vec<&Measure<'_>> = measures.iter().collect();
-        let pool = clock.run(|| common_pool(&all, self.options))?;
+        let map = clock.run(|| common_map(&all, self.options))?;
         let places;
-        let (way, sharing) = match &pool {
+        let (source, sharing) = match &map {
             None if is_of_pair(&self.options.method) => (None, Sharing::Nothing),
-            None => (Some(Way::Apart), Sharing::SelfTerms),
-            Some(pool) if !pool.has_features() => {
-                (Some(Way::Pooled { pool, source: Box::new(Fresh) }), Sharing::SelfTerms)
+            None => (Some(TermSource::Apart), Sharing::SelfTerms),
+            Some(map) if !map.has_features() => {
+                (Some(TermSource::Shared { map, cache: None }), Sharing::SelfTerms)
             }
-            Some(pool) => {
+            Some(map) => {
                 let limit = self.options.max_memory.map_or(f64::INFINITY, |limit| limit as f64);
-                let keeps = pool.bytes(measures, self.options) <= limit;
+                let keeps = map.bytes(measures, self.options) <= limit;
                 let cancel = &self.options.cancel;
-                places = Places::new(pool, measures);
-                let source: Box<dyn Source + '_> = match self.options.precision {
-                    Precision::F32 => Box::new(Shelf::<f32>::new(pool, &places, keeps, cancel)),
-                    Precision::F64 => Box::new(Shelf::<f64>::new(pool, &places, keeps, cancel)),
+                places = Places::new(map, measures);
+                let cache: Box<dyn KeptFeatures + '_> = match self.options.precision {
+                    Precision::F32 => {
+                        Box::new(FeatureCache::<f32>::new(map, &places, keeps, cancel))
+                    }
+                    Precision::F64 => {
+                        Box::new(FeatureCache::<f64>::new(map, &places, keeps, cancel))
+                    }
                 };
                 let sharing = if keeps { Sharing::Features } else { Sharing::Map };
-                (Some(Way::Pooled { pool, source }), sharing)
+                (Some(TermSource::Shared { map, cache: Some(cache) }), sharing)
             }
         };
-        let mut terms = Turns { measures, begun, selves: vec![[None, None]; count], way };
+        let mut terms = PairSolver { measures, begun, selves: vec![[None, None]; count], source };
         let before = pairs.clone();
         'all: for i in 0..count {
             for j in i + 1..count {
@@ -271,7 +275,7 @@ impl<'s, 'o> Comparer<'s, 'o> {
     }
 
     /// One pair, unless a limit or an observer comes in between.
-    fn pair(&mut self, terms: &mut Turns<'_>, clouds: [usize; 2]) -> Result<Option<Pair>> {
+    fn pair(&mut self, terms: &mut PairSolver<'_>, clouds: [usize; 2]) -> Result<Option<Pair>> {
         let [first, second] = clouds;
         let Some(divergence) = terms.divergence(clouds, self.options, &mut self.observer)? else {
             return Ok(None);
@@ -314,51 +318,6 @@ impl std::fmt::Debug for Comparer<'_, '_> {
     }
 }
 
-fn features_of<'m>(method: &'m Method<'_>) -> Option<&'m Features<'m>> {
-    match method {
-        Method::Factored(features)
-        | Method::Dense(Cost::Features(features))
-        | Method::Online(Cost::Features(features)) => Some(features),
-        _ => None,
-    }
-}
-
-/// Whether the kernel depends on which two clouds meet.
-pub(crate) fn is_of_pair(method: &Method<'_>) -> bool {
-    let adaptive = matches!(features_of(method), Some(Features::Gaussian(Anchors::Adaptive)));
-    adaptive || matches!(method, Method::Nystrom(_))
-}
-
-/// Whether one map may serve all clouds.
-fn needs_pool(method: &Method<'_>) -> bool {
-    let lattice = matches!(features_of(method), Some(Features::Gaussian(Anchors::Lattice { .. })));
-    features_of(method).is_some() && !lattice && !is_of_pair(method)
-}
-
-/// One map for all clouds, if theirs may be one.
-pub(crate) fn common_pool(
-    measures: &[&Measure<'_>],
-    options: &Options<'_>,
-) -> Result<Option<Pool>> {
-    if needs_pool(&options.method) { Pool::new(&together(measures)?, options) } else { Ok(None) }
-}
-
-/// All clouds as one, each with the same mass.
-fn together(measures: &[&Measure<'_>]) -> Result<Measure<'static>> {
-    let share = 1.0 / measures.len() as f64;
-    let (mut values, mut weights) = (Vec::new(), Vec::new());
-    for measure in measures {
-        let support = measure.support();
-        let first = values.len();
-        values.resize(first + support.len() * measure.dim(), 0.0);
-        for (i, point) in values[first..].chunks_exact_mut(measure.dim()).enumerate() {
-            support.points.copy_coordinates(i, 0, point);
-        }
-        weights.extend(support.weights.iter().map(|w| share * w));
-    }
-    Measure::weighted(Points::new(values, measures[0].dim())?, &weights)
-}
-
 fn check_clouds(measures: &[Measure<'_>]) -> Result<()> {
     let count = measures.len();
     if count < 2 {
@@ -383,71 +342,14 @@ fn check_finished(pairs: &mut [Pair], count: usize) -> Result<()> {
     }
 }
 
-/// How terms are solved, one by one.
-enum Way<'f> {
-    /// With a kernel of its own each.
-    Apart,
-    /// With one map.
-    Pooled { pool: &'f Pool, source: Box<dyn Source + 'f> },
-}
-
-/// Where the features of a term come from.
-trait Source {
-    fn solve(
-        &mut self,
-        problem: &Problem<'_>,
-        clouds: [usize; 2],
-        term: Term,
-        start: Start<'_>,
-        left: &Left,
-        observer: &mut dyn Observer,
-    ) -> Result<(Solution, Scaling)>;
-}
-
-/// From nowhere: the kernel is computed from the map.
-struct Fresh;
-
-impl Source for Fresh {
-    fn solve(
-        &mut self,
-        problem: &Problem<'_>,
-        _: [usize; 2],
-        term: Term,
-        start: Start<'_>,
-        left: &Left,
-        observer: &mut dyn Observer,
-    ) -> Result<(Solution, Scaling)> {
-        problem.solve(term, start, left, observer)
-    }
-}
-
-impl<T: Float> Source for Shelf<'_, T> {
-    fn solve(
-        &mut self,
-        problem: &Problem<'_>,
-        clouds: [usize; 2],
-        term: Term,
-        start: Start<'_>,
-        left: &Left,
-        observer: &mut dyn Observer,
-    ) -> Result<(Solution, Scaling)> {
-        problem.solve_from(self, clouds, (term, start), left, observer)
-    }
-}
-
 /// The terms, one after the other.
-struct Turns<'f> {
+struct PairSolver<'f> {
     measures: &'f [Measure<'f>],
     begun: Instant,
     /// Clouds with themselves: with the accuracy of their own value, and with that of the smallest divergences.
     selves: Vec<[Option<Solution>; 2]>,
     /// None where the terms of a pair have nothing to do with those of another.
-    way: Option<Way<'f>>,
-}
-
-/// Whether a limit that has nothing to do with the pair, or an observer, ended a solve.
-pub(crate) fn is_interrupted(solution: &Solution) -> bool {
-    matches!(solution.stop, Stop::TimeLimit | Stop::Requested)
+    source: Option<TermSource<'f>>,
 }
 
 /// How accurate self terms are.
@@ -458,7 +360,7 @@ enum Level {
     Finest,
 }
 
-impl Turns<'_> {
+impl PairSolver<'_> {
     /// The divergence of two clouds, unless it is interrupted.
     fn divergence(
         &mut self,
@@ -468,25 +370,28 @@ impl Turns<'_> {
     ) -> Result<Option<Divergence>> {
         let [mu, nu] = clouds.map(|k| &self.measures[k]);
         let Some([self_x, self_y]) = self.selves(clouds, Level::Usual, options, observer)? else {
-            let Some(options) = options.since(self.begun).filter(|_| self.way.is_none()) else {
+            let Some(options) = options.since(self.begun).filter(|_| self.source.is_none()) else {
                 return Ok(None);
             };
             let divergence = in_clouds(clouds, solver(&options, observer).divergence(mu, nu))?;
             return Ok(Some(divergence).filter(|d| !d.terms().into_iter().any(is_interrupted)));
         };
         let Some(left) = options.since(self.begun) else { return Ok(None) };
-        let way = self.way.as_mut().expect("self terms are shared");
-        let first = {
+        let source = self.source.as_mut().expect("self terms are shared");
+        let aim = if source.is_shared() { Aim::Own } else { estimate([mu, nu], &left) };
+        // As for a divergence of two.
+        let start = Start::Similar(&self_x.potential_x);
+        let kernels = if source.is_shared() { Kernels::Shared } else { Kernels::PerTerm };
+        let cross = {
             let mut solver = solver(&left, observer);
-            let own = [&self_x, &self_y];
-            in_clouds(clouds, way.cross(clouds, [mu, nu], own, &mut solver, &left))?
+            source.cross(clouds, [mu, nu], (start, aim), &left, &mut solver)
         };
-        let Cross { mut problem, first, kernels } = first;
+        let (mut problem, first) = in_clouds(clouds, cross)?;
         let mut own = [self_x, self_y];
         let mass_term = problem.mass_term();
         if problem.is_aimed() && !is_interrupted(&first.0) {
             // Whether their errors leave enough of what the divergence may have.
-            let value = debiased([&first.0, &own[0], &own[1]], mass_term)?;
+            let value = debiased([&first.0, &own[0], &own[1]], mass_term);
             let allowed = options.accuracy * divergence_scale(value, first.0.scale());
             if self_error(&own) > 0.5 * allowed {
                 let finest = self.selves(clouds, Level::Finest, options, observer)?;
@@ -497,10 +402,10 @@ impl Turns<'_> {
             problem = problem.aimed_at(Aim::Divergence { selves, error: self_error(&own) });
         }
         let mut solver = solver(&left, observer);
-        let (_, cross, _) = in_clouds(clouds, solver.improve(problem, Terms::Cross, first))?;
+        let (_, [(cross, _)]) = in_clouds(clouds, solver.improve(problem, Terms::Cross, [first]))?;
         let [self_x, self_y] = own;
-        let value = in_clouds(clouds, debiased([&cross, &self_x, &self_y], mass_term))?;
-        let divergence = Divergence { value, kernels, cross, self_x, self_y };
+        let terms = [cross, self_x, self_y];
+        let divergence = in_clouds(clouds, Divergence::of(terms, kernels, mass_term))?;
         Ok(Some(divergence).filter(|d| !d.terms().into_iter().any(is_interrupted)))
     }
 
@@ -512,7 +417,7 @@ impl Turns<'_> {
         options: &Options<'_>,
         observer: &mut Option<&mut dyn Observer>,
     ) -> Result<Option<[Solution; 2]>> {
-        if self.way.is_none() {
+        if self.source.is_none() {
             return Ok(None);
         }
         for k in clouds {
@@ -531,88 +436,21 @@ impl Turns<'_> {
 
     /// A cloud with itself.
     fn own(&mut self, k: usize, level: Level, solver: &mut Solver<'_, '_>) -> Result<Solution> {
-        let (mu, options) = (&self.measures[k], solver.options());
-        let (problem, first) = match (&mut self.way, level) {
-            (Some(Way::Pooled { pool, source }), _) => {
-                let problem = Problem::pooled(pool, mu, mu, options, Terms::Own)?;
-                let left = problem.all_left();
-                let first = solver.watched(|observer| {
-                    source.solve(&problem, [k; 2], Term::SelfX, Start::Flat, &left, observer)
-                })?;
-                (problem, first)
-            }
-            (_, Level::Usual) => {
-                let problem = Problem::new(mu, mu, options, Terms::Own)?;
-                let first = solver.solve(&problem, Term::SelfX, Start::Flat)?;
-                (problem, first)
-            }
-            (_, Level::Finest) => {
-                let problem = Problem::aimed(mu, mu, options, Terms::Own, Aim::Smallest)?;
-                let usual = self.selves[k][0].as_ref().expect("the usual ones come first");
-                let start = Start::Potential(&usual.potential_x);
-                let first = solver.solve(&problem, Term::SelfX, start)?;
-                (problem, first)
-            }
+        let options = solver.options();
+        let how = match (level, &self.selves[k][0]) {
+            (Level::Finest, Some(usual)) => (Start::Potential(&usual.potential_x), Aim::Smallest),
+            _ => (Start::Flat, Aim::Own),
         };
-        Ok(solver.improve(problem, Terms::Own, first)?.1)
+        let source = self.source.as_mut().expect("self terms are shared");
+        let (problem, first) = source.own(k, &self.measures[k], how, options, solver)?;
+        let (_, [(solution, _)]) = solver.improve(problem, Terms::Own, [first])?;
+        Ok(solution)
     }
 }
 
 /// The error that self terms may bring into a divergence.
 fn self_error(own: &[Solution; 2]) -> f64 {
     0.5 * (own[0].error_kl() + own[1].error_kl())
-}
-
-/// A solver, watched by the observer that there is.
-pub(crate) fn solver<'s, 'o>(
-    options: &'o Options<'o>,
-    observer: &'s mut Option<&mut dyn Observer>,
-) -> Solver<'s, 'o> {
-    let solver = Solver::new(options);
-    match observer {
-        Some(observer) => solver.observer(&mut **observer),
-        None => solver,
-    }
-}
-
-/// A cross term as it was solved first.
-struct Cross<'p> {
-    problem: Problem<'p>,
-    first: (Solution, Scaling),
-    kernels: Kernels,
-}
-
-impl Way<'_> {
-    /// The cross term of two clouds whose self terms there are.
-    fn cross<'p>(
-        &mut self,
-        clouds: [usize; 2],
-        [mu, nu]: [&'p Measure<'p>; 2],
-        [self_x, _]: [&Solution; 2],
-        solver: &mut Solver<'_, '_>,
-        options: &'p Options<'p>,
-    ) -> Result<Cross<'p>> {
-        // As for a divergence of two.
-        let similar = Start::Similar(&self_x.potential_x);
-        Ok(match self {
-            Way::Apart => {
-                let aim = estimate([mu, nu], options);
-                let problem = Problem::aimed(mu, nu, options, Terms::Cross, aim)?;
-                let first = solver.cross(&problem, mu, nu, similar)?;
-                Cross { problem, first, kernels: Kernels::PerTerm }
-            }
-            Way::Pooled { pool, source } => {
-                let problem = Problem::pooled(pool, mu, nu, options, Terms::Cross)?;
-                let last = |solver: &mut Solver<'_, '_>, start: Start<'_>, left: &Left| {
-                    solver.watched(|observer| {
-                        source.solve(&problem, clouds, Term::Cross, start, left, observer)
-                    })
-                };
-                let first = solver.cross_by(&problem, mu, nu, similar, last)?;
-                Cross { problem, first, kernels: Kernels::Shared }
-            }
-        })
-    }
 }
 
 /// What the accuracy of a cross term is relative to, before anything is solved: the divergence of Gaussians.

@@ -10,7 +10,7 @@ use crate::control::{Cancel, Observer};
 use crate::coordinates::{Frame, Gauge};
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, Mapped, stride};
-use crate::kernel::{Rest, Stored};
+use crate::kernel::{ReferenceMessage, Stored};
 use crate::measure::{Measure, Points};
 use crate::numerics::simd::Float;
 use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
@@ -21,7 +21,7 @@ use crate::words::{Cloud, Term, clouds};
 
 /// A feature map that does not depend on which two of the clouds meet.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct SharedMap {
     map: Arc<dyn FeatureMap>,
     form: Form,
     used: Used,
@@ -37,7 +37,7 @@ enum Coordinates {
     User(Option<Frame>),
 }
 
-impl Pool {
+impl SharedMap {
     /// The map of the options for clouds that are parts of `all`, if theirs is such a map.
     pub(crate) fn new(all: &Measure<'_>, options: &Options<'_>) -> Result<Option<Self>> {
         let (form, features) = match &options.method {
@@ -64,7 +64,7 @@ impl Pool {
             Design::Given(_) => return Ok(None),
         };
         let used = form.used(used);
-        Ok(Some(Pool { map, form, used, coordinates }))
+        Ok(Some(SharedMap { map, form, used, coordinates }))
     }
 
     /// Whether there are features to store.
@@ -93,9 +93,9 @@ impl Pool {
 }
 
 impl<'p> Problem<'p> {
-    /// A term, or one cloud with itself, with the map of a pool.
-    pub(crate) fn pooled(
-        pool: &Pool,
+    /// A term, or one cloud with itself, with the map of a shared.
+    pub(crate) fn with_map(
+        shared: &SharedMap,
         mu: &'p Measure<'p>,
         nu: &'p Measure<'p>,
         options: &'p Options<'p>,
@@ -104,20 +104,20 @@ impl<'p> Problem<'p> {
         let (begun, clock) = (Instant::now(), options.clock());
         check_rho(mu, nu, options, Terms::All)?;
         let (n, m) = (mu.support().len() as f64, nu.support().len() as f64);
-        match pool.form {
+        match shared.form {
             Form::Features => {
-                check_memory(Matrices::Features, (n + m) * pool.map.rank() as f64, options)?;
+                check_memory(Matrices::Features, (n + m) * shared.map.rank() as f64, options)?;
             }
             Form::Pairs { stored: true } => check_memory(Matrices::Kernel, n * m, options)?,
             Form::Pairs { stored: false } => {}
         }
-        let maps = [pool.map.clone(), pool.map.clone()];
-        if let Coordinates::User(frame) = &pool.coordinates {
+        let maps = [shared.map.clone(), shared.map.clone()];
+        if let Coordinates::User(frame) = &shared.coordinates {
             build::check_maps(&maps, frame.as_ref(), mu, nu)?;
         }
         let source = FeatureSource::Maps(maps);
-        let kernels = TermKernels::of_features(terms, pool.used, |term| {
-            let space = match &pool.coordinates {
+        let kernels = TermKernels::of_features(terms, shared.used, |term| {
+            let space = match &shared.coordinates {
                 Coordinates::Gauge(gauge) => {
                     Space::gauged(Gauged::new(gauge.clone(), term, [mu, nu])?)
                 }
@@ -125,16 +125,16 @@ impl<'p> Problem<'p> {
                 Coordinates::User(None) => Space::Features,
             };
             let site = Site::new(term, [mu, nu], options, clock.cancel(), space);
-            Ok(FeatureKernel::new(site, source.clone(), pool.form))
+            Ok(FeatureKernel::new(site, source.clone(), shared.form))
         })?;
         let problem = Problem::of(mu, nu, options, kernels, clock);
         Ok(Problem { prepared: begun.elapsed(), ..problem })
     }
 
-    /// Solves a term with features from a shelf: those of the clouds with these numbers.
+    /// Solves a term with features from a cache: those of the clouds with these numbers.
     pub(crate) fn solve_from<T: Float>(
         &self,
-        shelf: &mut Shelf<'_, T>,
+        cache: &mut FeatureCache<'_, T>,
         numbers: [usize; 2],
         (term, start): (Term, Start<'_>),
         left: &Left,
@@ -153,13 +153,13 @@ impl<'p> Problem<'p> {
             };
             let y = match clouds(term) {
                 [x, y] if x == y => None,
-                _ => Some(shelf.take(numbers[1]).map_err(of_second)?),
+                _ => Some(cache.take(numbers[1]).map_err(of_second)?),
             };
-            let sides = (shelf.take(numbers[0])?, y);
+            let sides = (cache.take(numbers[0])?, y);
             features.solve_on(task, work, sides, |(x, y)| {
-                shelf.put(numbers[0], x);
+                cache.put(numbers[0], x);
                 if let Some(y) = y {
-                    shelf.put(numbers[1], y);
+                    cache.put(numbers[1], y);
                 }
             })
         })
@@ -170,8 +170,8 @@ impl<'p> Problem<'p> {
 pub(crate) struct Places<'m>(Vec<Points<'m>>);
 
 impl<'m> Places<'m> {
-    pub(crate) fn new(pool: &Pool, measures: &'m [Measure<'_>]) -> Self {
-        Places(measures.iter().map(|measure| pool.locate(measure)).collect())
+    pub(crate) fn new(shared: &SharedMap, measures: &'m [Measure<'_>]) -> Self {
+        Places(measures.iter().map(|measure| shared.locate(measure)).collect())
     }
 }
 
@@ -179,7 +179,7 @@ impl<'m> Places<'m> {
 ///
 /// What they are stored around is the last message of the cloud's term with itself, its first solve. Every other
 /// solve begins there: what it finds does not depend on those before it, nor on whether the features are kept.
-pub(crate) struct Shelf<'f, T> {
+pub(crate) struct FeatureCache<'f, T> {
     map: &'f dyn FeatureMap,
     places: &'f Places<'f>,
     slots: Vec<Slot<'f, T>>,
@@ -189,19 +189,19 @@ pub(crate) struct Shelf<'f, T> {
 
 struct Slot<'f, T> {
     side: Option<Stored<'f, T>>,
-    rest: Option<Rest>,
+    reference: Option<ReferenceMessage>,
 }
 
-impl<'f, T: Float> Shelf<'f, T> {
-    /// A shelf that keeps features, or one that evaluates them again for every solve.
+impl<'f, T: Float> FeatureCache<'f, T> {
+    /// A cache that keeps features, or one that evaluates them again for every solve.
     pub(crate) fn new(
-        pool: &'f Pool,
+        shared: &'f SharedMap,
         places: &'f Places<'f>,
         keeps: bool,
         cancel: &'f Cancel,
     ) -> Self {
-        let slots = places.0.iter().map(|_| Slot { side: None, rest: None }).collect();
-        Shelf { map: &*pool.map, places, slots, keeps, cancel }
+        let slots = places.0.iter().map(|_| Slot { side: None, reference: None }).collect();
+        FeatureCache { map: &*shared.map, places, slots, keeps, cancel }
     }
 
     fn take(&mut self, number: usize) -> Result<Stored<'f, T>> {
@@ -210,15 +210,15 @@ impl<'f, T: Float> Shelf<'f, T> {
             let rows = Mapped::new(self.map, self.places.0[number].borrowed());
             Stored::new(Box::new(self.cancel.guard(rows)))
         });
-        if let Some(rest) = &slot.rest {
-            side.return_to(rest)?;
+        if let Some(reference) = &slot.reference {
+            side.return_to(reference)?;
         }
         Ok(side)
     }
 
     fn put(&mut self, number: usize, side: Stored<'f, T>) {
         let slot = &mut self.slots[number];
-        slot.rest.get_or_insert_with(|| side.rest());
+        slot.reference.get_or_insert_with(|| side.reference_message());
         slot.side = self.keeps.then_some(side);
     }
 }
