@@ -7,26 +7,32 @@
 )]
 
 mod arrays;
+mod barycenter;
+mod clouds;
+mod compare;
+mod descent;
 mod errors;
 mod features;
-mod many;
+mod methods;
 mod pickle;
 mod plan;
 mod results;
 mod settings;
 mod solve;
+mod two_sample;
 mod watch;
 
 /// The module.
 #[pyo3::pymodule]
 mod _orthant {
     #[pymodule_export]
-    use crate::features::{FeatureMap, paper_q};
+    use crate::barycenter::{Barycenter, barycenter};
     #[pymodule_export]
-    use crate::many::{
-        Barycenter, Compared, Comparison, Flow, FreeBarycenter, Step, TwoSample, barycenter,
-        compare, flow, free_barycenter, two_sample_test,
-    };
+    use crate::compare::{Compared, Comparison, compare};
+    #[pymodule_export]
+    use crate::descent::{Flow, FreeBarycenter, Step, flow, free_barycenter};
+    #[pymodule_export]
+    use crate::features::{FeatureMap, paper_q};
     #[pymodule_export]
     use crate::pickle::restored;
     #[pymodule_export]
@@ -35,6 +41,8 @@ mod _orthant {
     use crate::results::{Divergence, Interval, Solution};
     #[pymodule_export]
     use crate::solve::{Gradient, checked, divergence, gradient, rot};
+    #[pymodule_export]
+    use crate::two_sample::{TwoSample, two_sample_test};
     #[pymodule_export]
     use crate::watch::{Advance, Progress};
 

@@ -12,11 +12,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::arrays::frozen;
+use crate::barycenter::Barycenter;
+use crate::compare::{Compared, Comparison};
+use crate::descent::{Flow, FreeBarycenter};
 use crate::features::FeatureMap;
-use crate::many::{Barycenter, Compared, Comparison, Flow, FreeBarycenter, TwoSample};
 use crate::plan::Plan;
 use crate::results::{Divergence, Interval, Solution};
 use crate::solve::Gradient;
+use crate::two_sample::TwoSample;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

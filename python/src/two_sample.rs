@@ -1,0 +1,132 @@
+//! Two-sample tests.
+
+use numpy::PyArray1;
+use orthant::TwoSampleTest;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::raised;
+use crate::methods::methods;
+use crate::pickle::{Reduced, reduced};
+use crate::results::{Lazy, Lines, seconds, short};
+use crate::settings::extract;
+use crate::solve::{Between, Object, between};
+use crate::watch::{Advance, run};
+
+#[pyfunction]
+pub(crate) fn two_sample_test<'py>(
+    py: Python<'py>,
+    x: Option<Object<'py>>,
+    y: Option<Object<'py>>,
+    epsilon: Option<Object<'py>>,
+    a: Option<Object<'py>>,
+    b: Option<Object<'py>>,
+    settings: &Bound<'py, PyDict>,
+) -> PyResult<TwoSample> {
+    let permutations: usize = match settings.get_item("permutations")? {
+        Some(count) => extract(&count, "permutations", "a positive integer")?,
+        None => 999,
+    };
+    between([x, y], [a, b], epsilon, settings, |given| {
+        let Between { settings, mu, nu, options, .. } = given;
+        let inner = run(py, settings.watch()?, |shared| {
+            let mut each = |done: usize, total: usize| {
+                shared.tell(|| Advance { what: "permutations", done, total, value: None })
+            };
+            let test = TwoSampleTest::new(options).permutations(permutations);
+            test.observer(&mut each).run(mu, nu)
+        })?;
+        Ok(TwoSample::new(inner.map_err(raised)?))
+    })
+}
+
+/// The result of a test.
+#[pyclass(frozen, module = "orthant")]
+pub(crate) struct TwoSample {
+    inner: orthant::TwoSample,
+    null: Lazy,
+}
+
+methods! {
+    TwoSample [solved shown] {
+        /// `(1 + exceeding) / (1 + permutations)`: the probability of a divergence at least as large, if the clouds are
+        /// from one distribution.
+        #[getter]
+        fn pvalue(&self) -> f64 {
+            self.inner.p_value
+        }
+
+        /// The smallest p-value that there can be.
+        #[getter]
+        fn resolution(&self) -> f64 {
+            self.inner.resolution
+        }
+
+        /// The divergence of the clouds.
+        #[getter]
+        fn statistic(&self) -> f64 {
+            self.inner.statistic
+        }
+
+        /// The divergences of the permutations, in the order in which they were drawn.
+        #[getter]
+        fn null<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+            self.null.get(py, || self.inner.null.clone())
+        }
+
+        /// How many permutations were done.
+        #[getter]
+        fn permutations(&self) -> usize {
+            self.inner.permutations()
+        }
+
+        /// How many permutations have a divergence at least as large.
+        #[getter]
+        fn exceeding(&self) -> usize {
+            self.inner.exceeding
+        }
+
+        /// How many of the divergences did not converge; the p-value is valid all the same.
+        #[getter]
+        fn unconverged(&self) -> usize {
+            self.inner.unconverged
+        }
+
+        /// The smallest divergence of a permutation that this part of them does not exceed.
+        fn quantile(&self, part: f64) -> PyResult<f64> {
+            if !(0.0..=1.0).contains(&part) || self.inner.null.is_empty() {
+                let message = format!(
+                    "a quantile is for a part from 0 to 1 of at least one permutation, got {part}"
+                );
+                return Err(PyValueError::new_err(message));
+            }
+            Ok(self.inner.quantile(part))
+        }
+
+        fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+            reduced(py, "TwoSample", &self.inner, ())
+        }
+    }
+}
+
+impl TwoSample {
+    pub(crate) fn new(inner: orthant::TwoSample) -> Self {
+        TwoSample { inner, null: Lazy::default() }
+    }
+
+    fn lines(&self) -> Lines {
+        let t = &self.inner;
+        let remark = format!("{} of {} permutations", t.exceeding, t.permutations());
+        Lines::new()
+            .add("pvalue", short(t.p_value), format!("{remark} are at least as far apart"))
+            .value("statistic", t.statistic, None)
+            .value("epsilon", t.epsilon, None)
+            .add("stop", t.stop.as_str(), format!("{} not converged", t.unconverged))
+            .add(
+                "method",
+                format!("{}, rank {}", t.method.as_str(), t.rank),
+                t.reason.clone().unwrap_or_default(),
+            )
+    }
+}
