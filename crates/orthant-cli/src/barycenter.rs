@@ -7,14 +7,16 @@ use std::process::ExitCode;
 use orthant::{Barycenters, Measure, Next, Options, Points, Rest, Step};
 use orthant_draw::{MOST_POINTS, Picture, thinned};
 use orthant_io::{Cells, Series};
+use orthant_support::Failure;
+use orthant_support::failure::NOT_CONVERGED;
+use orthant_support::number::{count, counted, number, rough};
+use orthant_support::stdout;
 use serde::Serialize;
 
 use crate::args::Barycenter;
-use crate::failure::{Failure, NOT_CONVERGED};
 use crate::flow;
 use crate::input::{Cloud, Inputs, Source};
 use crate::json::{Envelope, MethodJson, Moves, Seconds};
-use crate::numbers::{count, counted, number, rough};
 use crate::output;
 use crate::outputs::{Outputs, TableFile};
 use crate::progress::Bar;
@@ -97,7 +99,7 @@ pub(crate) fn run(arguments: &Barycenter) -> Result<ExitCode, Failure> {
     });
     bar.finish();
     let Found { points, weights, peaks, mut report } =
-        found.map_err(|failure| failure.name_clouds(&inputs.clouds))?;
+        found.map_err(|failure| inputs.named(failure))?;
     if let Some(file) = table {
         write(file, &problem, &points, &weights, peaks.as_deref())?;
     }
@@ -109,7 +111,7 @@ pub(crate) fn run(arguments: &Barycenter) -> Result<ExitCode, Failure> {
     }
     report.seconds.read = read;
     report.seconds.total = settings.elapsed();
-    output::to_stdout(|out| {
+    stdout::write(|out| {
         if common.basic.json {
             let settings = settings.json(&epsilon);
             let json = Envelope::new("barycenter", &inputs.files, &settings, &report);

@@ -3,15 +3,16 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use comfy_table::Table;
 use orthant::{Divergence, Measure, Method, Options, divergence};
+use orthant_support::Failure;
+use orthant_support::clouds::figure_1;
+use orthant_support::memory;
+use orthant_support::number::{count, number, rough, seconds};
+use orthant_support::stdout;
+use orthant_support::table::Table;
+use orthant_support::table::{lines, table};
 
 use crate::args::Demo;
-use crate::data;
-use crate::failure::Failure;
-use crate::memory;
-use crate::numbers::{count, number, rough, seconds};
-use crate::output;
 use crate::result::is_exact;
 
 /// Regularisations of the demonstration; the paper's Figure 1 has these among others.
@@ -29,10 +30,9 @@ fn demo(arguments: &Demo) -> Result<ExitCode, Failure> {
     let begun = Instant::now();
     let n = arguments.points as usize;
     let small = n.min(EXACT);
-    let [x, y] = data::figure_1(n, arguments.seed);
-    let full = [data::uniform(&x, n)?, data::uniform(&y, n)?];
-    let part = [data::uniform(&x, small)?, data::uniform(&y, small)?];
-    output::to_stdout(|out| {
+    let clouds = figure_1(n, arguments.seed);
+    let (full, part) = (clouds.measures(n)?, clouds.measures(small)?);
+    stdout::write(|out| {
         writeln!(
             out,
             "Two clouds of {} points in the plane, N((1,1), I) and N(0, 0.1 I) (the paper's Figure 1):\n\
@@ -42,25 +42,25 @@ fn demo(arguments: &Demo) -> Result<ExitCode, Failure> {
         )
     })?;
     let table = chosen(&full, arguments)?;
-    output::to_stdout(|out| {
+    stdout::write(|out| {
         writeln!(
             out,
             "{}\n\nThe first {} points of each cloud exactly, and how far off a lattice (accuracy {ACCURACY:.0e}) and\n\
              the paper's {} random features are:\n",
-            output::lines(&table),
+            lines(&table),
             count(small),
             count(arguments.rank)
         )
     })?;
     let table = compared(&part, arguments)?;
-    output::to_stdout(|out| {
+    stdout::write(|out| {
         writeln!(
             out,
             "{}\n\nTimes are for the whole divergence, three solves to a marginal error of 1e-6. Features cost\n\
              time in proportion to the points, all pairs to their square. The error of random features\n\
              falls as 1/sqrt(rank) and grows as epsilon shrinks; a lattice is as fine as is asked for.\n\n\
              Done in {}. With files of your own:\n  orthant divergence x.csv y.csv",
-            output::lines(&table),
+            lines(&table),
             seconds(begun.elapsed().as_secs_f64())
         )
     })?;
@@ -69,7 +69,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, Failure> {
 
 /// Values with bounds, by the method of the library's choice.
 fn chosen(clouds: &[Measure<'_>; 2], arguments: &Demo) -> Result<Table, Failure> {
-    let mut table = output::table();
+    let mut table = table();
     table.add_row(["eps", "W", "error at most", "S", "error at most", "method", "time"]);
     for epsilon in EPSILONS {
         let (solved, time) = solve(clouds, Method::Auto, None, epsilon, arguments.seed)?;
@@ -99,7 +99,7 @@ fn chosen(clouds: &[Measure<'_>; 2], arguments: &Demo) -> Result<Table, Failure>
 
 /// Exact values, the errors of a lattice and of random features, and what each of them takes.
 fn compared(clouds: &[Measure<'_>; 2], arguments: &Demo) -> Result<Table, Failure> {
-    let mut table = output::table();
+    let mut table = table();
     table.add_row(["", "exact", "", "", "lattice", "", "", "random", "", ""]);
     table.add_row(["eps", "W", "S", "time", "W off", "S off", "time", "W off", "S off", "time"]);
     for epsilon in EPSILONS {

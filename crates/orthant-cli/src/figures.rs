@@ -2,8 +2,8 @@
 
 use orthant::{Cloud, Divergence, Measure, Plan};
 use orthant_draw::{MOST_ARROWS, MOST_POINTS, Picture, thinned};
+use orthant_support::Failure;
 
-use crate::failure::Failure;
 use crate::input::Inputs;
 use crate::view::View;
 

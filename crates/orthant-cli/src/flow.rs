@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use orthant::{Cloud, Descent, Measure, Next, Options, Rest, Step};
 use orthant_draw::{MOST_ARROWS, MOST_POINTS, Panel, Picture, thinned};
 use orthant_io::{Cells, Others, Series};
+use orthant_support::Failure;
+use orthant_support::number::{count, number, rough};
 
-use crate::args::{Flow, Moving};
-use crate::failure::Failure;
+use crate::args::{Flow, Moving, ReachSides};
 use crate::input::Inputs;
 use crate::json::{Moves, Seconds};
-use crate::numbers::{count, number, rough};
 use crate::output::{self, Row};
 use crate::outputs::{TableFile, frame};
 use crate::result::Outcome;
@@ -21,7 +21,7 @@ use crate::view::View;
 
 pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
     let problem = &arguments.problem;
-    let settings = solve::settings(problem, None)?;
+    let settings = solve::settings(problem, None, ReachSides::default())?;
     let files = Files::check(arguments)?;
     if problem.common.reading.pca.is_some() && (files.output.is_some() || files.path.is_some()) {
         return Err(Failure::input(

@@ -1,20 +1,16 @@
 //! The `orthant` command: optimal transport on files.
 
-mod accuracy;
 mod alloc;
 mod args;
 mod barycenter;
 mod bench;
 mod compare;
-mod data;
 mod demo;
-mod failure;
 mod figures;
 mod flow;
 mod input;
 mod json;
 mod map;
-mod memory;
 mod numbers;
 mod output;
 mod outputs;
@@ -24,29 +20,20 @@ mod result;
 mod settings;
 mod solve;
 mod table;
-mod threads;
 mod two_sample;
 mod view;
 mod watch;
 
 use std::process::ExitCode;
 
+use orthant_support::{Failure, failure, stdout};
+
 use args::{Cli, Command};
-use failure::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
     watch::signals();
-    match run(cli) {
-        Ok(code) => code,
-        Err(failure) => {
-            #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
-            {
-                eprintln!("orthant: {failure}");
-            }
-            failure.exit_code()
-        }
-    }
+    failure::end("orthant", run(cli))
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
@@ -60,11 +47,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Test(arguments) => two_sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Bench { arguments } => bench::run(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::described(), "orthant", &mut script);
-            output::to_stdout(|out| out.write_all(&script))?;
+            stdout::write(|out| out.write_all(&script))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { page } => {
@@ -80,7 +67,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
                     })?
                     .clone(),
             };
-            output::to_stdout(|out| clap_mangen::Man::new(page).render(out))?;
+            stdout::write(|out| clap_mangen::Man::new(page).render(out))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use orthant::{Cloud as Side, MOST_LABELS, Plan, Solver, Vote};
 use orthant_draw::Picture;
 use orthant_io::{Cells, Other, Others, Series, TableFormat};
+use orthant_support::Failure;
+use orthant_support::number::{count, number};
 
 use crate::args::{Map, Pairs};
-use crate::failure::Failure;
 use crate::figures;
 use crate::input::{Cloud, Inputs, Source};
-use crate::numbers::{count, number};
 use crate::output::{self, Row};
 use crate::outputs::{Outputs, TableFile};
 use crate::result::Outcome;
@@ -21,8 +21,8 @@ use crate::solve::{self, Channel, Run, Task};
 use crate::table::{Owned, Table, title};
 
 pub(crate) fn run(arguments: &Map) -> Result<ExitCode, Failure> {
-    let Map { problem, refining, .. } = arguments;
-    let settings = solve::settings(problem, Some(refining))?;
+    let Map { problem, sides, refining, .. } = arguments;
+    let settings = solve::settings(problem, Some(refining), *sides)?;
     let files = Files::check(arguments, &settings)?;
     if problem.common.basic.json && files.output.is_none() {
         return Err(Failure::input(

@@ -1,67 +1,11 @@
-//! Numbers as people read them: only the digits that are known.
+//! Numbers with their intervals: only the digits that are known.
+
+use orthant_support::number::number;
 
 use crate::json::Ends;
 
 /// Digits of a value that are shown at most.
 const MOST_DIGITS: i32 = 7;
-
-/// A number with about six significant digits.
-pub(crate) fn number(x: f64) -> String {
-    let size = x.abs();
-    if x == 0.0 {
-        "0".to_owned()
-    } else if (1e-3..1e6).contains(&size) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 0 and 8"
-        )]
-        let decimals = (5.0 - size.log10().floor()).clamp(0.0, 8.0) as usize;
-        format!("{x:.decimals$}")
-    } else {
-        format!("{x:.5e}")
-    }
-}
-
-/// A probability: a fraction of two counts, without zeros at its end.
-pub(crate) fn probability(x: f64) -> String {
-    let text = number(x);
-    let (digits, exponent) = text.split_once('e').map_or((&text[..], None), |(d, e)| (d, Some(e)));
-    let digits = if digits.contains('.') {
-        digits.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        digits
-    };
-    exponent.map_or_else(|| digits.to_owned(), |exponent| format!("{digits}e{exponent}"))
-}
-
-/// The order of magnitude of an error, with this many decimals.
-pub(crate) fn rough(x: f64, decimals: usize) -> String {
-    if x == 0.0 { "0".to_owned() } else { format!("{x:.decimals$e}") }
-}
-
-/// A count with commas between thousands.
-pub(crate) fn count(n: usize) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// A count and its noun: `1 row`, `2,000 rows`.
-pub(crate) fn counted(n: usize, noun: &str) -> String {
-    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
-}
-
-/// Seconds, readable.
-pub(crate) fn seconds(s: f64) -> String {
-    if s < 0.0995 { format!("{:.0} ms", s * 1e3) } else { format!("{s:.2} s") }
-}
 
 /// A value with its interval, `2.2650 in [2.2648, 2.2653]`: two digits of the width of the interval, and its ends
 /// rounded outward, so that what is printed holds. Without an interval, the value as it is.
@@ -152,34 +96,6 @@ mod tests {
 
     fn interval(value: f64, low: f64, high: f64) -> String {
         with_interval(value, Some(Ends { low, high, kind: "bound" }))
-    }
-
-    #[test]
-    fn probabilities_have_no_zeros_at_their_end() {
-        let shown = [0.005, 1.0, 1.0 / 3.0, 1e-5, 0.04, 0.0].map(probability);
-        assert_eq!(shown, ["0.005", "1", "0.333333", "1e-5", "0.04", "0"]);
-    }
-
-    #[test]
-    fn numbers_are_short_and_counts_have_commas() {
-        for (x, text) in [
-            (0.0, "0"),
-            (2.265_012_3, "2.26501"),
-            (-0.012_345_678, "-0.0123457"),
-            (123_456.7, "123457"),
-            (1.5e-7, "1.50000e-7"),
-            (2e9, "2.00000e9"),
-        ] {
-            assert_eq!(number(x), text);
-        }
-        assert_eq!((rough(0.0, 1), rough(2.44e-4, 1)), ("0".to_owned(), "2.4e-4".to_owned()));
-        for (n, text) in [(7, "7"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(count(n), text);
-        }
-        assert_eq!(
-            (counted(1, "row"), counted(2, "row")),
-            ("1 row".to_owned(), "2 rows".to_owned())
-        );
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Tables, pictures and text, written.
+//! The answer for people; tables and pictures, written.
 
-use std::io::{self, Write};
 use std::path::Path;
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement};
 use orthant::{Measure, Solution};
 use orthant_draw::Picture;
 use orthant_io::{Cells, Series, TableFormat};
+use orthant_support::Failure;
+use orthant_support::table::{lines, table};
 
-use crate::failure::Failure;
 use crate::input::Cloud;
 use crate::outputs::TableFile;
 
@@ -17,19 +17,6 @@ pub(crate) const WIDTH: u16 = 100;
 
 /// A row of the answer: name, value, note.
 pub(crate) type Row = [String; 3];
-
-/// A table of two or more columns without lines.
-pub(crate) fn table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table
-}
-
-/// The lines of a table, without blanks at their ends.
-pub(crate) fn lines(table: &Table) -> String {
-    let text = table.to_string();
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-}
 
 /// Rows of the answer as lines.
 pub(crate) fn answer(rows: Vec<Row>) -> String {
@@ -41,19 +28,6 @@ pub(crate) fn answer(rows: Vec<Row>) -> String {
         column.set_constraint(ColumnConstraint::ContentWidth);
     }
     lines(&table)
-}
-
-/// Writes to standard output; a reader that has gone away is not an error.
-pub(crate) fn to_stdout(
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match write(&mut out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::from(error).of_file("standard output"))
-        }
-        _ => Ok(()),
-    }
 }
 
 pub(crate) fn write_picture(path: &Path, picture: &Picture) -> Result<(), Failure> {

@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use orthant_io::{TableFormat, files_of, same_file};
+use orthant_support::Failure;
 
-use crate::failure::Failure;
 use crate::input;
 
 /// A table to be written.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget};
 use orthant::{Next, Observer, Phase, Progress, Term};
+use orthant_support::number::rough;
+use orthant_support::{Failure, progress};
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::numbers::rough;
 use crate::settings::Settings;
 
 /// Steps of the bar: it shows the way that the error has gone to the tolerance, in decimals.
@@ -40,15 +40,10 @@ impl Line {
     fn new(settings: &Settings<'_>, steps: u64, template: &str) -> Self {
         let quiet = settings.common.basic.quiet;
         let terminal = std::io::stderr().is_terminal();
-        let target = if quiet || !terminal {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(steps), target);
-        let style =
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
+        let bar = progress::bar(steps, template);
+        if quiet || !terminal {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
         let begun = Instant::now();
         let plain = Plain { begun, due: begun + FIRST, wait: FIRST };
         let plain = (!quiet && !terminal).then(|| Arc::new(Mutex::new(plain)));

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use orthant::{Measure, Plan, Solver};
 use orthant_draw::{MOST_ARROWS, MOST_POINTS, Panel, Picture, thinned};
+use orthant_support::Failure;
+use orthant_support::html::escape;
+use orthant_support::number::{count, number, rough};
 
-use crate::args;
-use crate::failure::Failure;
+use crate::args::{self, ReachSides};
 use crate::figures;
 use crate::input::Inputs;
-use crate::numbers::{as_known_as, count, number, rough, with_interval};
+use crate::numbers::{as_known_as, with_interval};
 use crate::progress::Bar;
 use crate::result::Outcome;
 use crate::settings::Settings;
@@ -19,7 +21,7 @@ use crate::view::View;
 
 pub(crate) fn run(arguments: &args::Report) -> Result<ExitCode, Failure> {
     let args::Report { problem, refining, output } = arguments;
-    let settings = solve::settings(problem, Some(refining))?;
+    let settings = solve::settings(problem, Some(refining), ReachSides::default())?;
     let mut outputs = solve::outputs(problem)?;
     let Some(path) = outputs.page("--output", output.as_ref())? else {
         return Err(Failure::input("a report is a file: add --output report.html"));
@@ -269,21 +271,6 @@ impl Page<'_> {
     }
 }
 
-/// Text in a page.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// What was typed, in a form that a shell reads back.
 fn command_line() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
@@ -296,14 +283,4 @@ fn command_line() -> String {
     };
     let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
     std::iter::once("orthant".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_files_are_text() {
-        assert_eq!(escape("<b>&\"x\"</b>.csv"), "&lt;b&gt;&amp;&quot;x&quot;&lt;/b&gt;.csv");
-    }
 }

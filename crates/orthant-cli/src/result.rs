@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use orthant::{Divergence, Solution, Stop, Used};
+use orthant_support::number::{count, number, rough, seconds};
 use serde::Serialize;
 
 use crate::args::PrecisionName;
 use crate::json::{Ends, MethodJson, Moves, Seconds};
-use crate::numbers::{as_known_as, count, known, number, rough, seconds, with_interval};
+use crate::numbers::{as_known_as, known, with_interval};
 use crate::output::Row;
 use crate::settings::Settings;
 

@@ -7,15 +7,15 @@ use orthant::anchors::Draw;
 use orthant::{
     Algorithm, Anchors, Features, Landmarks, Measure, Method, Options, Precision, mean_cost,
 };
+use orthant_support::Failure;
+use orthant_support::memory;
+use orthant_support::number::number;
 use serde::Serialize;
 
 use crate::args::{
     AnchorsName, Common, EpsilonSpec, LandmarksName, MethodName, PrecisionName, Reach, ReachSides,
     Refining, ScaleName, SolverName, Solving,
 };
-use crate::failure::Failure;
-use crate::memory;
-use crate::numbers::number;
 
 /// Relative error of a value, where none is given.
 pub(crate) const DEFAULT_ACCURACY: f64 = 1e-3;
@@ -271,12 +271,7 @@ impl<'a> Settings<'a> {
             rho_x,
             rho_y,
             accuracy: self.promises().then_some(self.accuracy),
-            method: name_of(&kernel.method),
-            anchors: kernel.anchors.map(|anchors| name_of(&anchors)),
-            rank: kernel.rank,
-            precision: name_of(&kernel.precision),
-            solver: name_of(&self.solver),
-            tol: self.tolerance,
+            chosen: self.chosen(),
             max_iter: iterating.max_iter,
             seed: kernel.seed,
             scale: Some(reading.scale).filter(|s| *s != ScaleName::None).map(|s| name_of(&s)),
@@ -285,40 +280,50 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// What kept pairs depend on, by the name of the option. Not what a result does not depend on: threads, the time
-    /// limit, and the memory, with which only the choice of what is accurate enough can change.
-    pub(crate) fn fingerprint(
-        &self,
-        epsilon: &Epsilon,
-    ) -> serde_json::Map<String, serde_json::Value> {
+    /// What kept pairs depend on, by the name of the option.
+    pub(crate) fn kept(&self, epsilon: &Epsilon) -> KeptSettings {
         let kernel = &self.common.kernel;
-        let settings = serde_json::json!({
-            "eps": epsilon.value,
-            "method": name_of(&kernel.method),
-            "anchors": kernel.anchors.map(|a| name_of(&a)),
-            "rank": kernel.rank,
-            "accuracy": self.accuracy,
-            "certify": self.refining.certify,
-            "polish": self.refining.polish,
-            "max-rank": kernel.max_rank,
-            "seed": kernel.seed,
-            "precision": name_of(&kernel.precision),
-            "solver": name_of(&self.solver),
-            "tol": self.tolerance,
-            "max-iter": self.common.iterating.max_iter,
-            "rho": Some(self.rho[0]).filter(|rho| rho.is_finite()),
-            "uncentred": kernel.uncentred,
-            "landmarks": self.refining.landmarks.map(|l| name_of(&l)),
-            "no-gauge": self.no_gauge,
-            "order": kernel.order,
-            "kappa": kernel.kappa,
-            "sigma": kernel.sigma,
-        });
-        match settings {
-            serde_json::Value::Object(settings) => settings,
-            _ => serde_json::Map::new(),
+        KeptSettings {
+            eps: epsilon.value,
+            chosen: self.chosen(),
+            accuracy: self.accuracy,
+            certify: self.refining.certify,
+            polish: self.refining.polish,
+            max_rank: kernel.max_rank,
+            seed: kernel.seed,
+            max_iter: self.common.iterating.max_iter,
+            rho: self.rho()[0],
+            uncentred: kernel.uncentred,
+            landmarks: self.refining.landmarks.map(|l| name_of(&l)),
+            no_gauge: self.no_gauge,
+            order: kernel.order,
+            kappa: kernel.kappa,
+            sigma: kernel.sigma,
         }
     }
+
+    fn chosen(&self) -> Chosen {
+        let kernel = &self.common.kernel;
+        Chosen {
+            method: name_of(&kernel.method),
+            anchors: kernel.anchors.map(|anchors| name_of(&anchors)),
+            rank: kernel.rank,
+            precision: name_of(&kernel.precision),
+            solver: name_of(&self.solver),
+            tol: self.tolerance,
+        }
+    }
+}
+
+/// How a problem is solved, under the names of the options.
+#[derive(Debug, Clone, Serialize)]
+struct Chosen {
+    method: String,
+    anchors: Option<String>,
+    rank: Option<usize>,
+    precision: String,
+    solver: String,
+    tol: f64,
 }
 
 /// Settings in JSON.
@@ -333,17 +338,37 @@ pub(crate) struct SettingsJson {
     rho_y: Option<f64>,
     /// If one is promised.
     accuracy: Option<f64>,
-    method: String,
-    anchors: Option<String>,
-    rank: Option<usize>,
-    precision: String,
-    solver: String,
-    tol: f64,
+    #[serde(flatten)]
+    chosen: Chosen,
     max_iter: usize,
     seed: u64,
     scale: Option<String>,
     pca: Option<u32>,
     sample: Option<u64>,
+}
+
+/// All that a pair depends on but its clouds. Not what a result does not depend on: threads, the time limit, and the memory,
+/// with which only the choice of what is accurate enough can change.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::struct_excessive_bools, reason = "options as they were given")]
+pub(crate) struct KeptSettings {
+    eps: f64,
+    #[serde(flatten)]
+    chosen: Chosen,
+    accuracy: f64,
+    certify: bool,
+    polish: bool,
+    max_rank: Option<usize>,
+    seed: u64,
+    max_iter: usize,
+    rho: Option<f64>,
+    uncentred: bool,
+    landmarks: Option<String>,
+    no_gauge: bool,
+    order: Option<u8>,
+    kappa: Option<f64>,
+    sigma: Option<f64>,
 }
 
 /// The regularisation, and where it comes from.

@@ -7,13 +7,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use orthant::{Measure, Options, Solution, Solver};
+use orthant_support::Failure;
+use orthant_support::failure::NOT_CONVERGED;
+use orthant_support::number::{count, counted, number};
+use orthant_support::stdout;
 
-use crate::args::{self, MethodName, Problem, Refining, Rot};
-use crate::failure::{Failure, NOT_CONVERGED};
+use crate::args::{self, MethodName, Problem, ReachSides, Refining, Rot};
 use crate::figures;
 use crate::input::Inputs;
 use crate::json::Envelope;
-use crate::numbers::{count, counted, number};
 use crate::output::{self, Row};
 use crate::outputs::{Outputs, TableFile};
 use crate::progress::Bar;
@@ -22,8 +24,8 @@ use crate::settings::{Epsilon, Settings};
 use crate::watch::{TimeWatch, grace};
 
 pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
-    let Rot { problem, refining, output, picture, pairs } = arguments;
-    let settings = settings(problem, Some(refining))?;
+    let Rot { problem, sides, refining, output, picture, pairs } = arguments;
+    let settings = settings(problem, Some(refining), *sides)?;
     let mut outputs = outputs(problem)?;
     let potentials = outputs.table("--output", output.as_ref())?;
     let pairs_file = outputs.table("--pairs", pairs.pairs.as_ref())?;
@@ -56,7 +58,7 @@ pub(crate) fn rot(arguments: &Rot) -> Result<ExitCode, Failure> {
 
 pub(crate) fn divergence(arguments: &args::Divergence) -> Result<ExitCode, Failure> {
     let args::Divergence { problem, refining, output, picture } = arguments;
-    let settings = settings(problem, Some(refining))?;
+    let settings = settings(problem, Some(refining), ReachSides::default())?;
     let mut outputs = outputs(problem)?;
     let potentials = outputs.table("--output", output.as_ref())?;
     let picture = outputs.picture("--picture", picture.as_ref())?;
@@ -106,12 +108,13 @@ pub(crate) fn check_positive_plan(
 pub(crate) fn settings<'a>(
     problem: &'a Problem,
     refining: Option<&Refining>,
+    sides: ReachSides,
 ) -> Result<Settings<'a>, Failure> {
     let mut settings = Settings::new(&problem.common).solving(&problem.solving);
     if let Some(refining) = refining {
         settings = settings.refining(refining);
     }
-    let settings = settings.reach(problem.reach, problem.sides)?;
+    let settings = settings.reach(problem.reach, sides)?;
     settings.method()?;
     Ok(settings)
 }
@@ -170,7 +173,7 @@ impl Run<'_> {
             solve(Task { options: &options, bar: &mut bar, inputs: &inputs, measures: &measures })
         });
         bar.finish();
-        let (mut outcome, more) = solved.map_err(|failure| failure.name_clouds(&inputs.clouds))?;
+        let (mut outcome, more) = solved.map_err(|failure| inputs.named(failure))?;
         if let Some(path) = self.trace {
             bar.write_trace(path)?;
         }
@@ -187,7 +190,7 @@ impl Run<'_> {
             }
         };
         match self.channel {
-            Channel::Output => output::to_stdout(print)?,
+            Channel::Output => stdout::write(print)?,
             // Nobody need read it.
             Channel::Error => drop(print(&mut io::stderr().lock())),
         }

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use orthant_io::{Cells, Other, Series, TableFormat};
+use orthant_support::Failure;
+use orthant_support::stdout;
 
-use crate::failure::Failure;
 use crate::input::Cloud;
 use crate::output;
 use crate::outputs::TableFile;
@@ -101,7 +102,7 @@ impl<'a> Table<'a> {
         }
         match file {
             Some(file) => output::write_table(file, &columns, header),
-            None => output::to_stdout(|out: &mut dyn Write| {
+            None => stdout::write(|out: &mut dyn Write| {
                 orthant_io::write_table_to(out, TableFormat::Csv, &columns, header)
             }),
         }

@@ -7,13 +7,15 @@ use std::process::ExitCode;
 use orthant::{Next, Stop, TwoSample, TwoSampleTest};
 use orthant_draw::{Panel, Picture};
 use orthant_io::{Cells, Series};
+use orthant_support::Failure;
+use orthant_support::failure::NOT_CONVERGED;
+use orthant_support::number::{count, number, probability};
+use orthant_support::stdout;
 use serde::Serialize;
 
 use crate::args::Test;
-use crate::failure::{Failure, NOT_CONVERGED};
 use crate::input::Inputs;
 use crate::json::{Envelope, MethodJson, Seconds};
-use crate::numbers::{count, number, probability};
 use crate::output;
 use crate::outputs::Outputs;
 use crate::progress::Counter;
@@ -79,7 +81,7 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
         test.observer(&mut observer).run(mu, nu)
     });
     counter.finish();
-    let found = found.map_err(|error| Failure::from(error).name_clouds(&inputs.clouds))?;
+    let found = found.map_err(|error| inputs.named(error))?;
     if let Some(file) = table {
         let values: Vec<f64> = std::iter::once(found.statistic).chain(found.null.clone()).collect();
         let numbers = Cells::Indices((0..values.len() as u64).collect());
@@ -118,7 +120,7 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
         },
         seconds: Seconds { read, total: settings.elapsed(), ..Seconds::of(found.times) },
     };
-    output::to_stdout(|out| {
+    stdout::write(|out| {
         if common.basic.json {
             let settings = settings.json(&epsilon);
             let json = Envelope::new("test", &inputs.files, &settings, &report);

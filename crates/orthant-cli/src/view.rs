@@ -2,8 +2,8 @@
 
 use orthant::{Measure, Points};
 use orthant_draw::{Panel, thinned};
+use orthant_support::Failure;
 
-use crate::failure::Failure;
 use crate::input::{Axes, Inputs};
 
 /// Points that principal axes are taken from, at most.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use orthant_support::Failure;
+
 /// The result of most things here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -56,4 +58,24 @@ pub enum Error {
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] orthant_io::Error),
+}
+
+/// What exit code a command that ends with an error has.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            // Numbers that ran away, solves that could not be done with what the networks made, and files that could
+            // not be written are nobody's input.
+            Error::Diverged { .. } | Error::Divergence(_) | Error::Write(_) => {
+                Failure::other(error)
+            }
+            _ => Failure::Input(error.into()),
+        }
+    }
+}
+
+impl From<crate::data::Error> for Failure {
+    fn from(error: crate::data::Error) -> Self {
+        Failure::Input(error.into())
+    }
 }

@@ -2,33 +2,24 @@
 
 mod args;
 mod commands;
-mod failure;
 mod output;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use orthant_support::{Failure, failure};
 
 use args::{Cli, Command};
-use failure::Failure;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
-            {
-                eprintln!("orthant-gan: {failure}");
-            }
-            failure.exit_code()
-        }
-    }
+    let done = run(&Cli::parse());
+    failure::end("orthant-gan", done.map(|()| ExitCode::SUCCESS))
 }
 
 fn run(cli: &Cli) -> Result<(), Failure> {
     if let Some(threads) = cli.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        pool.build_global().map_err(|error| Failure::Other(error.into()))?;
+        pool.build_global().map_err(Failure::other)?;
     }
     match &cli.command {
         Command::Train(arguments) => commands::train::run(arguments),

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-
-use crate::failure::Failure;
+use orthant_support::Failure;
 
 /// Runs the experiments of the paper, draws their figures and tables, and gathers them in report.html.
 ///

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use orthant_support::Failure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Args, Name};
-use crate::failure::Failure;
 use crate::study::Study;
 
 /// The file of an experiment.

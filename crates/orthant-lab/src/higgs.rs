@@ -1,16 +1,16 @@
 //! The HIGGS data set: events with 28 numbers each, and whether they are signal.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use orthant_io::{ReadOptions, Values};
+use orthant_support::Failure;
+use orthant_support::clouds::Clouds;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-
-use crate::clouds::Clouds;
-use crate::failure::Failure;
 
 /// Numbers of an event.
 const AXES: usize = 28;
@@ -61,11 +61,24 @@ pub(crate) fn read(folder: Option<&Path>, n: usize, seed: u64) -> Result<Clouds,
     Ok(Clouds { x: chosen(1.0)?, y: chosen(0.0)?, dim: AXES })
 }
 
+/// The files are not there: bad input to this experiment, and no obstacle to the others.
+#[derive(Debug)]
+pub(crate) struct Absent(String);
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Absent {}
+
 fn absent(why: &str) -> Failure {
-    Failure::Absent(format!(
+    let message = format!(
         "{why}; get HIGGS.csv.gz (2.6 GB) from https://archive.ics.uci.edu/dataset/280/higgs and name its folder: \
          --data DIR"
-    ))
+    );
+    Failure::Input(Absent(message).into())
 }
 
 /// The first lines of a file.
@@ -139,8 +152,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for folder in [None, Some(folder.path())] {
             let failure = read(folder, 5, 1).unwrap_err();
-            assert!(matches!(failure, Failure::Absent(_)));
             assert!(failure.to_string().contains("archive.ics.uci.edu"), "{failure}");
+            assert_eq!(failure.code(), 2);
+            assert!(failure.into_parts().0.is::<Absent>());
         }
     }
 }

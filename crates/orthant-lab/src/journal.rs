@@ -7,11 +7,11 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use orthant_support::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::About;
-use crate::failure::Failure;
 
 /// A line that says what the following ones are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

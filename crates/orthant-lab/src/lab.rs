@@ -1,20 +1,22 @@
 //! What happens: settings, an estimate, runs, figures, the page.
 
-use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use orthant::{Algorithm, Method, Options, rot};
+use orthant_support::Failure;
+use orthant_support::clouds;
+use orthant_support::number::duration;
+use orthant_support::progress::ticking;
+use orthant_support::stdout::print;
 use serde_json::Value;
 
 use crate::args::{Args, Name};
-use crate::clouds;
 use crate::config;
-use crate::failure::Failure;
+use crate::higgs::Absent;
 use crate::journal::{Header, Journal, Machine};
 use crate::page::{self, Part};
-use crate::spread::duration;
 use crate::studies::{Barycentre, Complexity, Divergences, Ratio, Tradeoff};
 use crate::study::Study;
 
@@ -43,8 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = folder.join("report.html");
     let page = page::html(args.quick, &parts, &absent)?;
     orthant_io::write_atomic(&path, |out| out.write_all(page.as_bytes()))
-        .map_err(|error| Failure::Other(error.into()))?;
-    say(&format!("{}: figures and tables are beside it", path.display()))
+        .map_err(Failure::other)?;
+    print(format_args!("{}: figures and tables are beside it", path.display()))
 }
 
 /// Runs what was asked for and is not there; what cannot be run for want of files is told.
@@ -57,18 +59,20 @@ fn run_all(
     let left = || jobs.iter().filter(|job| wanted(&***job)).map(|job| job.left());
     let (runs, seconds) = left().fold((0, 0.0), |(r, s), (runs, sec)| (r + runs, s + sec));
     if runs == 0 {
-        say("all runs are there already")?;
+        print("all runs are there already")?;
         return Ok(Vec::new());
     }
     let speed = speed()?;
     let about = duration(seconds * speed);
-    say(&format!("{runs} runs, about {about} on {} threads", rayon::current_num_threads()))?;
-    let bar = progress(seconds);
+    let threads = rayon::current_num_threads();
+    print(format_args!("{runs} runs, about {about} on {threads} threads"))?;
+    let bar = ticking(steps(seconds), "[{bar:30}] {percent}% {elapsed}, {eta} left: {msg}");
     let mut absent = Vec::new();
     for job in jobs.iter_mut().filter(|job| wanted(&***job)) {
         match job.run(args.data.as_deref(), &bar) {
-            Err(Failure::Absent(message)) if args.name == "all" => {
-                bar.suspend(|| say(&format!("left out: {message}")))?;
+            Err(Failure::Input(error)) if args.name == "all" && error.is::<Absent>() => {
+                let message = error.to_string();
+                bar.suspend(|| print(format_args!("left out: {message}")))?;
                 absent.push(message);
             }
             done => done?,
@@ -78,23 +82,7 @@ fn run_all(
     Ok(absent)
 }
 
-/// Tells the person how things stand.
-fn say(message: &str) -> Result<(), Failure> {
-    Ok(writeln!(std::io::stdout(), "{message}")?)
-}
-
-/// Milliseconds of estimated work, on standard error, if that is a terminal.
-fn progress(seconds: f64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(steps(seconds)), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("[{bar:30}] {percent}% {elapsed}, {eta} left: {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style.progress_chars("=> "));
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(Duration::from_millis(500));
-    }
-    bar
-}
-
+/// Steps of the line that shows the progress: milliseconds of estimated work.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "milliseconds")]
 fn steps(seconds: f64) -> u64 {
     (1e3 * seconds).max(1.0) as u64
@@ -105,7 +93,7 @@ const REFERENCE: f64 = 0.17;
 
 /// How many times as long as there it takes here.
 fn speed() -> Result<f64, Failure> {
-    let clouds = clouds::gaussians(5_000, 0);
+    let clouds = clouds::figure_1(5_000, 0);
     let [mu, nu] = clouds.measures(5_000)?;
     let options = Options::builder(0.5).method(Method::paper()).rank(500);
     let options = options.algorithm(Algorithm::Plain).tolerance(1e-13).max_iterations(20);

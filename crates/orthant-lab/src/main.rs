@@ -4,14 +4,13 @@
 //! lab that was stopped goes on where it was. Figures, tables and the page are drawn from these lines alone.
 
 mod args;
-mod clouds;
 mod config;
-mod failure;
 mod higgs;
 mod journal;
 mod lab;
 mod page;
 mod solve;
+mod sphere;
 mod spread;
 mod studies;
 mod study;
@@ -19,16 +18,9 @@ mod study;
 use std::process::ExitCode;
 
 use clap::Parser;
+use orthant_support::failure;
 
 fn main() -> ExitCode {
-    match lab::run(&args::Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
-            {
-                eprintln!("orthant-lab: {failure}");
-            }
-            failure.exit_code()
-        }
-    }
+    let done = lab::run(&args::Args::parse());
+    failure::end("orthant-lab", done.map(|()| ExitCode::SUCCESS))
 }

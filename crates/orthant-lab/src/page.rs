@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use orthant_draw::{Panel, Picture};
+use orthant_support::Failure;
+use orthant_support::html::escape;
 
-use crate::failure::Failure;
 use crate::journal::Header;
 use crate::spread::Spread;
 
@@ -106,7 +107,7 @@ pub(crate) fn columns(panels: usize) -> usize {
 pub(crate) fn write(folder: &Path, name: &str, section: &Section) -> Result<(), Failure> {
     let put = |file: String, bytes: &[u8]| {
         orthant_io::write_atomic(&folder.join(file), |out| out.write_all(bytes))
-            .map_err(|error| Failure::Other(error.into()))
+            .map_err(Failure::other)
     };
     for Figure { suffix, picture, .. } in &section.figures {
         put(format!("{name}{suffix}.svg"), picture.svg().as_bytes())?;
@@ -197,12 +198,6 @@ fn html_of(Part { header, section, runs }: &Part) -> Result<String, Failure> {
         escape(&machine.system)
     );
     Ok(out)
-}
-
-/// Text in a page.
-fn escape(text: &str) -> String {
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    escaped.replace('"', "&quot;")
 }
 
 #[cfg(test)]

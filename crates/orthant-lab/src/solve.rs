@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use orthant::{
     Algorithm, Measure, Method, Next, Options, OptionsBuilder, Progress, Solution, Solver, Stop,
 };
+use orthant_support::Failure;
+use orthant_support::number::{duration, short};
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
-use crate::spread::{duration, short};
 
 /// Who competes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

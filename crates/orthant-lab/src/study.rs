@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use orthant_support::Failure;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
 use crate::page::Section;
 
 /// The settings of an experiment, from which everything else follows.

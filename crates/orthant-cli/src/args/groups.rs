@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use orthant_support::Threads;
 
 use super::values::{EpsilonSpec, duration, epsilon, separator, size};
-use crate::threads::Threads;
 
 const READING: &str = "Reading files";
 const TRANSFORM: &str = "Preparing the points";
@@ -234,7 +234,7 @@ pub(crate) struct Reach {
     pub(crate) normalize: bool,
 }
 
-/// The same for one of two clouds.
+/// How far one of two marginals may differ from the weights, where that need not be the same for both.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct ReachSides {
     /// --reach for the first cloud only; the other keeps its weights
@@ -264,8 +264,6 @@ pub(crate) struct Problem {
     pub(crate) solving: Solving,
     #[command(flatten)]
     pub(crate) reach: Reach,
-    #[command(flatten)]
-    pub(crate) sides: ReachSides,
     #[command(flatten)]
     pub(crate) tracing: Tracing,
 }

@@ -1,19 +1,20 @@
 //! The command line.
 
+mod examples;
 mod groups;
 mod values;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub(crate) use crate::threads::Threads;
 pub(crate) use groups::{
     AnchorsName, Common, DecimalName, HeaderName, LandmarksName, ManyClouds, MethodName,
     MissingName, PrecisionName, Problem, Reach, ReachSides, Reading, Refining, ScaleName,
     SolverName, Solving, Tracing, TwoClouds,
 };
+pub(crate) use orthant_support::Threads;
 pub(crate) use values::EpsilonSpec;
 
 /// Optimal transport in linear time, with an error bar.
@@ -67,33 +68,38 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Regularised optimal transport (ROT) between two clouds
-    #[command(after_help = ROT_EXAMPLES)]
+    #[command(after_help = examples::ROT)]
     Rot(Rot),
     /// Sinkhorn divergence of two clouds: zero if they are equal, positive if not
-    #[command(after_help = DIVERGENCE_EXAMPLES)]
+    #[command(after_help = examples::DIVERGENCE)]
     Divergence(Divergence),
     /// Move one cloud to the other along the plan, bring columns of it back, or list which points are coupled
-    #[command(after_help = MAP_EXAMPLES)]
+    #[command(after_help = examples::MAP)]
     Map(Map),
     /// One page about two clouds for a browser: the clouds, the map, potentials, convergence, values
-    #[command(after_help = REPORT_EXAMPLES)]
+    #[command(after_help = examples::REPORT)]
     Report(Report),
     /// Move one cloud to the other along the gradient of the divergence, step by step
-    #[command(after_help = FLOW_EXAMPLES)]
+    #[command(after_help = examples::FLOW)]
     Flow(Flow),
     /// Barycentre of several clouds: weights on given points, or points that are free
-    #[command(after_help = BARYCENTER_EXAMPLES)]
+    #[command(after_help = examples::BARYCENTER)]
     Barycenter(Barycenter),
     /// Two-sample test: the probability that one distribution gives clouds so different
-    #[command(after_help = TEST_EXAMPLES)]
+    #[command(after_help = examples::TEST)]
     Test(Test),
     /// Many clouds: the Sinkhorn divergences of all pairs, with intervals
-    #[command(after_help = COMPARE_EXAMPLES)]
+    #[command(after_help = examples::COMPARE)]
     Compare(Compare),
     /// The problem of the paper's Figure 1, on lattices, with random features and exactly; no files needed
     Demo(Demo),
     /// Measure this machine: JSON Lines with ratios to plain reading and to matrix-vector products
-    Bench(Bench),
+    #[command(disable_help_flag = true, after_help = examples::BENCH)]
+    Bench {
+        /// What orthant-bench takes; --help shows it
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  orthant completions bash > ~/.local/share/bash-completion/completions/orthant"
@@ -112,105 +118,13 @@ pub(crate) enum Command {
     },
 }
 
-const ROT_EXAMPLES: &str = "Examples:
-  orthant rot x.csv y.csv                   epsilon and method from the data
-  orthant rot x.csv y.csv --accuracy 1e-6   to a millionth of value_kl
-  orthant rot x.csv y.csv --eps 0.1 --columns lon,lat --weights people
-  orthant rot cells.h5ad --group day --between d0,d7 --eps 2%
-  orthant rot x.csv y.csv --weights count --reach 0.5   unbalanced
-  orthant rot x.csv y.csv --picture map.png             which points are coupled
-  orthant rot x.csv y.csv --pairs pairs.csv --count 10000
-  orthant rot x.npy y.npz:samples --anchors sobol --rank 2000
-  zcat x.csv.gz | orthant rot - y.parquet --eps 0.5 --json
-
-Files: CSV or TSV (header or not, .gz too), .npy, .npz (file.npz:key), Parquet (a folder or 'parts/*.parquet' too), Arrow \
-and Feather, HDF5 (file.h5:/path), AnnData (.h5ad), PLY; - reads standard input. Columns are matched by name where both \
-files have names. JSON is described by docs/schema.json.";
-
-const DIVERGENCE_EXAMPLES: &str = "Examples:
-  orthant divergence x.csv y.csv                   epsilon and method from the data
-  orthant divergence x.csv y.csv --accuracy 1e-6   to a millionth of the divergence
-  orthant divergence cells.csv --group day --between 1,7
-  orthant divergence x.csv y.csv --scale standard --pca 10
-  orthant divergence x.csv y.csv --eps 0.1 --json | jq .value
-  orthant divergence x.csv y.csv --anchors sobol   one kernel for all terms
-  orthant divergence x.csv y.csv --reach 0.5       clouds of different mass
-
-S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2, with --reach also eps/2 times the square of the difference of the masses. \
-JSON is described by docs/schema.json; it has the terms as cross, self_x and self_y.";
-
-const COMPARE_EXAMPLES: &str = "Examples:
-  orthant compare a.csv b.csv c.csv                three pairs, one epsilon for all
-  orthant compare cells.csv --group sample --columns 2-11
-  orthant compare *.npy --output matrix.csv --intervals pairs.csv
-  orthant compare *.npy --keep pairs.jsonl --time-limit 1h   once more to go on
-  orthant compare *.npy --rank 2000 --certify      one feature map for all clouds
-
-S(x, y) = W(x, y) - (W(x, x) + W(y, y)) / 2 for every pair, the self terms solved once a cloud. Features of random anchors, \
-arccos and linear are evaluated once a cloud, if they fit into --memory all together. Epsilon is one for all pairs. JSON is \
-described by docs/schema.json: the matrix, an interval for every pair, the tree of average linkage (clusters are numbered as \
-in SciPy) and an embedding into the plane. Exit code 3 also if the time was up; then no files but that of --keep are written.";
-
-const MAP_EXAMPLES: &str = "Examples:
-  orthant map x.csv y.csv --eps 0.1 > moved.csv      every point of x, where y is
-  orthant map x.csv y.csv --output moved.npy --back  from y to x, as an array
-  orthant map x.csv y.csv -o moved.csv --at new.csv  points that are not in x
-  orthant map x.csv y.csv -o moved.csv --carry kind --carry height
-  orthant map x.csv y.csv -o moved.csv --partners partners.csv --top-k 3
-
-A point goes to the mean of its partners in the other cloud, with the probabilities of the plan. The output has the columns \
-of the file whose points are mapped, with other coordinates; columns that are no coordinates stay as they are. --carry adds \
-columns of the other file: means of numbers, and for text the value that most of the mass goes to, with its part of the mass \
-as NAME_probability (--vote does that with numbers too). Without --output the table goes to standard output, and the answer \
-for people to standard error. Tables are .csv, .tsv or .npy: arrays have the coordinates and carried numbers only. Points \
-are named by their rows in the file, from 1 (in arrays from 0); where rows were left out, the table begins with a column row.";
-
-const REPORT_EXAMPLES: &str = "Examples:
-  orthant report x.csv y.csv --output report.html
-  orthant report x.npy y.npy --eps 0.1 --accuracy 1e-5 -o report.html
-
-The page needs nothing but itself: pictures are part of it, and it has no scripts. Clouds of more than two dimensions are \
-drawn on the first two principal axes of both together. What is printed is what rot prints.";
-
-const FLOW_EXAMPLES: &str = "Examples:
-  orthant flow x.csv y.csv --output moved.csv         until the points hardly move
-  orthant flow x.csv y.csv --until 0.01 -o moved.npy  until a hundredth is left
-  orthant flow x.csv y.csv --picture flow.png --path path.csv --every 1
-  orthant flow x.ply y.ply --step 0.1 --momentum 0 --frames frame.png
-
-A step of size 1 takes every point from the mean of its partners in its own cloud to that of its partners in the other. A \
-step that would raise the divergence is not taken: momentum is dropped, then the step is halved. Points of weight zero stay. \
-Snapshots are taken before the first step, every --every steps and at the end; clouds of more than two dimensions are drawn \
-on principal axes. Exit code 3 also if --until was given and not reached. JSON is described by docs/schema.json.";
-
-const BARYCENTER_EXAMPLES: &str = "Examples:
-  orthant barycenter a.csv b.csv c.csv --output mean.csv
-  orthant barycenter a.csv b.csv --shares 0.2,0.8 --support grid.csv -o mean.csv
-  orthant barycenter a.csv b.csv --weights count --debiased --output mean.csv
-  orthant barycenter a.csv b.csv --method linear --softmax 1000 -o mean.csv
-  orthant barycenter a.csv b.csv --free 1000 --debiased --output mean.csv
-
-The barycentre p has the smallest sum of l W(a,p) over the clouds a, with shares l; with --debiased the smallest sum of \
-l S(a,p), which does not blur. It lives on the points of --support, or on all points of the clouds, each once: clouds with \
-the same points are histograms on them. With --free or --start its points move instead, down the gradient of that sum (see \
-flow), and keep their weights. JSON is described by docs/schema.json.";
-
-const TEST_EXAMPLES: &str = "Examples:
-  orthant test x.csv y.csv                           999 permutations
-  orthant test x.csv y.csv --permutations 9999       p-values in steps of 1/10000
-  orthant test events.parquet --group kind --between signal,background
-  orthant test x.csv y.csv --eps 0.1 --json | jq .p_value
-  orthant test x.csv y.csv --output divergences.csv  also those of the permutations
-
-Null hypothesis: points (with their weights) are exchangeable, as independent draws from one distribution are. The statistic \
-is the Sinkhorn divergence, p = (1 + those of permutations that are at least as large) / (1 + permutations), ties counted. \
-That is valid for any epsilon and any kernel: approximations may cost power only. JSON is described by docs/schema.json.";
-
 /// What `rot` takes.
 #[derive(Debug, Args)]
 pub(crate) struct Rot {
     #[command(flatten)]
     pub(crate) problem: Problem,
+    #[command(flatten)]
+    pub(crate) sides: ReachSides,
     #[command(flatten)]
     pub(crate) refining: Refining,
     /// Write the potentials of all points to a table, .csv, .tsv or .npy
@@ -243,6 +157,8 @@ pub(crate) struct Divergence {
 pub(crate) struct Map {
     #[command(flatten)]
     pub(crate) problem: Problem,
+    #[command(flatten)]
+    pub(crate) sides: ReachSides,
     #[command(flatten)]
     pub(crate) refining: Refining,
     /// Write the moved points to a table, .csv, .tsv or .npy [default: CSV to standard output]
@@ -467,57 +383,6 @@ pub(crate) struct Demo {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) threads: Threads,
-}
-
-/// What `bench` takes.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  orthant bench                     everything, several minutes
-  orthant bench --quick             small sizes, some seconds
-  orthant bench --suite sweep | jq -c 'select(.bench == \"sweep\")'
-
-Every line is a JSON object. Times are the best of interleaved repetitions, in seconds; compare ratios inside one run, not \
-times between runs.")]
-pub(crate) struct Bench {
-    /// Small sizes and few repetitions
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Which measurements
-    #[arg(long, value_enum, default_value_t = Suite::All)]
-    pub(crate) suite: Suite,
-    /// Race on the clouds of these files instead of all that (suite accuracy)
-    #[arg(long, num_args = 2, value_names = ["X", "Y"], requires = "eps")]
-    pub(crate) data: Option<Vec<String>>,
-    /// Regularisation for --data
-    #[arg(long, value_name = "E", requires = "data")]
-    pub(crate) eps: Option<f64>,
-    #[command(flatten)]
-    pub(crate) threads: Threads,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Suite {
-    /// All of them
-    All,
-    /// The fused pass against plain reading and matrix-vector products; storing features
-    Sweep,
-    /// One thread against several
-    Threads,
-    /// The lattice: its iteration against stored features, growth of the time to ten million points
-    Lattice,
-    /// Errors of features against the exact kernel, at the ranks of the README; the race to a certified 1e-3 against
-    /// the method of the paper
-    Accuracy,
-    /// What certificates add to the time of a solve
-    Certificates,
-    /// Pairs of a plan: features, a lattice, the exact kernel
-    Pairs,
-    /// Gradients and maps of a plan, in iterations: features, a lattice, the exact kernel
-    Gradients,
-    /// Peak memory of a solve against its feature matrices
-    Memory,
-    /// Growth of the time with the number of points
-    Linear,
 }
 
 #[cfg(test)]

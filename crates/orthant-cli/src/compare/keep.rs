@@ -7,10 +7,10 @@ use std::path::Path;
 
 use orthant::{Certainty, Interval, Measure, Pair, Used, Values};
 use orthant_io::{Checksum, Journal};
+use orthant_support::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
 use crate::settings::{Epsilon, Settings};
 
 /// What the pairs of a file belong to.
@@ -34,10 +34,11 @@ impl Header {
         settings: &Settings<'_>,
         epsilon: &Epsilon,
         measures: &[Measure<'_>],
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let clouds = measures.iter().map(Fingerprint::new).collect();
-        let settings = settings.fingerprint(epsilon);
-        Header { orthant: env!("CARGO_PKG_VERSION").to_owned(), settings, clouds }
+        let settings = serde_json::to_value(settings.kept(epsilon))?;
+        let settings = serde_json::from_value(settings)?;
+        Ok(Header { orthant: env!("CARGO_PKG_VERSION").to_owned(), settings, clouds })
     }
 
     /// Why pairs of this header are not those of another, which is what is wanted now.
@@ -147,7 +148,7 @@ impl Keep {
     /// Opens a file, or makes it, and reads what is there.
     pub(super) fn open(path: &Path, header: &Header, names: &[String]) -> Result<Self, Failure> {
         let name = path.display();
-        let first = serde_json::to_string(header).map_err(Failure::other)?;
+        let first = serde_json::to_string(header)?;
         let (journal, lines) = Journal::open(path)?;
         let mut keep = Keep { journal, pairs: Vec::new() };
         let Some((earlier, lines)) = lines.split_first() else {
@@ -184,7 +185,7 @@ impl Keep {
 
     /// Adds a pair, and does not come back before it is with the system.
     pub(super) fn add(&mut self, pair: &Pair) -> Result<(), Failure> {
-        let line = serde_json::to_string(&Line::of(pair)).map_err(Failure::other)?;
+        let line = serde_json::to_string(&Line::of(pair))?;
         self.journal.add(&line).map_err(Failure::other)
     }
 }

@@ -2,10 +2,9 @@
 
 use orthant::{Measure, Points};
 use orthant_io::{Other, Rows, Values};
+use orthant_support::Failure;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-
-use crate::failure::Failure;
 
 /// Points of a file, or of a group of it.
 #[derive(Debug, Clone)]

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use orthant_io::{Other, Others};
+use orthant_support::Failure;
+use orthant_support::number::count;
 
 use super::{Cloud, Source};
 use crate::args::MissingName;
-use crate::failure::Failure;
-use crate::numbers::count;
 
 /// Groups that are listed in a message.
 const LISTED: usize = 10;

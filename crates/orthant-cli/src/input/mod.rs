@@ -5,6 +5,7 @@
 
 mod cloud;
 mod group;
+mod naming;
 mod prepare;
 
 use std::ffi::OsStr;
@@ -12,6 +13,8 @@ use std::fmt::Write as _;
 
 use orthant::Measure;
 use orthant_io::{Header, Missing, Others, ReadOptions, match_columns, match_positions};
+use orthant_support::Failure;
+use orthant_support::number::{count, counted};
 
 pub(crate) use cloud::Cloud;
 pub(crate) use prepare::{Axes, Preparation};
@@ -19,9 +22,7 @@ pub(crate) use prepare::{Axes, Preparation};
 use crate::args::{
     DecimalName, HeaderName, ManyClouds, MissingName, Reading, ScaleName, TwoClouds,
 };
-use crate::failure::Failure;
 use crate::json::FileJson;
-use crate::numbers::{count, counted};
 use crate::settings::Settings;
 
 /// The standard input, as a file.

@@ -1,11 +1,11 @@
 //! What is done to the coordinates before anything is solved: one scale for all clouds, principal components.
 
 use faer::{Mat, Side};
+use orthant_support::Failure;
+use orthant_support::number::{count, rough};
 
 use super::Cloud;
 use crate::args::ScaleName;
-use crate::failure::Failure;
-use crate::numbers::{count, rough};
 
 /// Columns that spread more unevenly than this are worth a warning.
 const UNEVEN: f64 = 1e3;

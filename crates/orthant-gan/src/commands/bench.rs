@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use orthant_gan::bench::{self, Row, Settings};
+use orthant_support::Failure;
+use orthant_support::number::{count, number};
+use orthant_support::progress::ticking;
+use orthant_support::stdout::print;
 
 use crate::args::Bench;
-use crate::failure::Failure;
-use crate::output::{self, count, number};
+use crate::output;
 
 pub(crate) fn run(arguments: &Bench) -> Result<(), Failure> {
     if !(arguments.eps > 0.0 && arguments.eps.is_finite()) {
@@ -31,11 +34,11 @@ pub(crate) fn run(arguments: &Bench) -> Result<(), Failure> {
         dense_limit: arguments.dense_limit,
     };
     let length = settings.sizes.len() as u64;
-    let bar = output::progress(length, "[{bar:20}] {pos} of {len} batch sizes, {elapsed}");
+    let bar = ticking(length, "[{bar:20}] {pos} of {len} batch sizes, {elapsed}");
     let found = bench::run(&settings, |_: &Row| bar.inc(1));
     bar.finish_and_clear();
     let found = found?;
-    if arguments.json { output::print_json(&found) } else { output::print(&text(&found)) }
+    if arguments.json { output::print_json(&found) } else { print(text(&found)) }
 }
 
 fn text(found: &bench::Bench) -> String {

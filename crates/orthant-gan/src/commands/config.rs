@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use orthant_gan::Config;
+use orthant_support::Failure;
+use orthant_support::stdout::print;
 
 use crate::args;
-use crate::failure::Failure;
-use crate::output;
 
 /// Names and files.
 const BUILT_IN: [(&str, &str); 5] = [
@@ -20,10 +20,10 @@ const BUILT_IN: [(&str, &str); 5] = [
 pub(crate) fn run(arguments: &args::Config) -> Result<(), Failure> {
     let Some(name) = &arguments.name else {
         let rows = BUILT_IN.map(|(name, text)| format!(" {name:<13}  {}", about(text)));
-        return output::print(&rows.join("\n"));
+        return print(rows.join("\n"));
     };
     match find(name) {
-        Some(text) => output::print(text.trim_end()),
+        Some(text) => print(text.trim_end()),
         None => Err(unknown(name)),
     }
 }

@@ -7,12 +7,14 @@ use std::time::Instant;
 use orthant_gan::data::{Images, batch_indices};
 use orthant_gan::evaluate::{Clouds, DEFAULT_EPSILON, Evaluation, Pca, Settings, Value, evaluate};
 use orthant_gan::{Config, Generator, load_generator, ring};
+use orthant_support::Failure;
+use orthant_support::number::{count, number};
+use orthant_support::stdout::print;
 use serde::Serialize;
 
 use crate::args::Evaluate;
 use crate::commands::run::{self, Run};
-use crate::failure::Failure;
-use crate::output::{self, count, number};
+use crate::output;
 
 /// The JSON object.
 #[derive(Debug, Serialize)]
@@ -54,7 +56,7 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<(), Failure> {
     if arguments.json {
         return output::print_json(&report);
     }
-    output::print(&text(&report, folder.is_some()))
+    print(text(&report, folder.is_some()))
 }
 
 type Prepared = (Clouds, Option<f64>, Option<usize>);

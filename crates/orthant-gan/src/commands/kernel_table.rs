@@ -2,11 +2,13 @@
 
 use orthant_gan::data::batch_indices;
 use orthant_gan::{Cell, Table, kernel_table};
+use orthant_support::Failure;
+use orthant_support::number::number;
+use orthant_support::stdout::print;
 use serde::Serialize;
 
 use crate::args::KernelTable;
 use crate::commands::run::{self, Run};
-use crate::failure::Failure;
 use crate::output;
 
 #[derive(Debug, Serialize)]
@@ -34,13 +36,13 @@ pub(crate) fn run(arguments: &KernelTable) -> Result<(), Failure> {
     if arguments.json {
         return output::print_json(&Report { table, seed });
     }
-    output::print(&text(&table, count))
+    print(text(&table, count))
 }
 
 fn text(table: &Table, count: usize) -> String {
     let cell = |cell: &Cell| {
         if cell.mean.is_finite() && cell.mean > 0.0 {
-            output::number(cell.mean)
+            number(cell.mean)
         } else {
             format!("exp({:.2})", cell.log_mean)
         }

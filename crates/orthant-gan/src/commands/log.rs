@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use orthant_gan::Report;
+use orthant_support::Failure;
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -62,7 +61,7 @@ impl Log {
         line.push('\n');
         self.file
             .write_all(line.as_bytes())
-            .map_err(|error| Failure::Other(anyhow::anyhow!("{}: {error}", self.path.display())))
+            .map_err(|error| Failure::from(error).of_file(&self.path.display().to_string()))
     }
 }
 

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use orthant_gan::Config;
 use orthant_gan::config::Kind;
 use orthant_gan::data::{self, Split};
-
-use crate::failure::Failure;
-use crate::output;
+use orthant_support::Failure;
+use orthant_support::progress::ticking;
 
 /// Where the parts of a run are.
 #[derive(Debug, Clone)]
@@ -62,7 +61,7 @@ pub(crate) fn load(folder: &Path, config: &Config) -> Result<Split, Failure> {
         crop: source.crop,
         held_out: source.held_out,
     };
-    let bar = output::progress(0, "reading images [{bar:30}] {pos} of {len}, {eta} left");
+    let bar = ticking(0, "reading images [{bar:30}] {pos} of {len}, {eta} left");
     let split = data::load_with(folder, &options, &|done, all| {
         // A lock a thousand times a second would cost more than it shows.
         if done.is_multiple_of(64) || done == all {

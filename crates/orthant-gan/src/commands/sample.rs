@@ -5,11 +5,12 @@ use std::path::Path;
 use orthant_gan::config::Kind;
 use orthant_gan::{grid, load_generator, ring};
 use orthant_io::{Cells, Series, TableFormat};
+use orthant_support::Failure;
+use orthant_support::number;
+use orthant_support::stdout::print;
 
 use crate::args::Sample;
 use crate::commands::run::Run;
-use crate::failure::Failure;
-use crate::output;
 
 pub(crate) fn run(arguments: &Sample) -> Result<(), Failure> {
     let Sample { count, seed, out, .. } = arguments;
@@ -38,7 +39,7 @@ pub(crate) fn run(arguments: &Sample) -> Result<(), Failure> {
         }
     }
     let what = if config.data.kind == Kind::Ring { "points" } else { "images" };
-    output::print(&format!("{}: {} {what}", out.display(), output::count(*count)))
+    print(format_args!("{}: {} {what}", out.display(), number::count(*count)))
 }
 
 /// Checks, before any work, that the file can be written; whether it is a picture.
@@ -67,5 +68,6 @@ fn write(path: &Path, numbers: &[f32], width: usize) -> Result<(), Failure> {
             Series { name: format!("c{}", k + 1), cells: Cells::Numbers(cells) }
         })
         .collect();
-    Ok(orthant_io::write_table(path, TableFormat::of(path)?, &columns, true)?)
+    let format = TableFormat::of(path)?;
+    orthant_io::write_table(path, format, &columns, true).map_err(Failure::other)
 }

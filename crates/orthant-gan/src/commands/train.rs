@@ -6,14 +6,17 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use orthant_gan::{Config, Data, KernelStats, Report, Trainer, grid, ring};
+use orthant_support::Failure;
+use orthant_support::number::{count, number};
+use orthant_support::progress::ticking;
+use orthant_support::stdout::print;
 use serde::Serialize;
 
 use crate::args::Train;
 use crate::commands::config;
 use crate::commands::log::Log;
 use crate::commands::run::{self, Run};
-use crate::failure::Failure;
-use crate::output::{self, count, number};
+use crate::output;
 
 /// Samples of a picture.
 const IMAGES: usize = 64;
@@ -71,7 +74,7 @@ pub(crate) fn run(arguments: &Train) -> Result<(), Failure> {
         images: 0,
     };
     let outcome = session.train(steps)?;
-    if arguments.json { output::print_json(&outcome) } else { output::print(&text(&outcome)) }
+    if arguments.json { output::print_json(&outcome) } else { print(text(&outcome)) }
 }
 
 /// The settings of a new run, in a folder that is not there or is empty.
@@ -122,7 +125,7 @@ fn resumed(arguments: &Train, run: &Run) -> Result<Config, Failure> {
 }
 
 fn bar(steps: u64) -> ProgressBar {
-    output::progress(steps, "[{bar:8}] {pos}/{len} {eta} left: {wide_msg}")
+    ticking(steps, "[{bar:8}] {pos}/{len} {eta} left: {wide_msg}")
 }
 
 /// A training from where it is to its last step.

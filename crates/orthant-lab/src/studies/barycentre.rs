@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use orthant::{Features, Measure, Method, Options, Points, barycenter};
 use orthant_draw::{Panel, Picture};
+use orthant_support::Failure;
+use orthant_support::number::{digits, duration, short};
 use serde::{Deserialize, Serialize};
 
-use crate::clouds::{bump, positive_sphere};
 use crate::config::{counts, positive};
-use crate::failure::Failure;
 use crate::page::{Figure, Section, Table};
-use crate::spread::{digits, duration, short};
+use crate::sphere::{bump, positive_sphere};
 use crate::study::Study;
 
 /// The settings, and the only run.

@@ -7,14 +7,15 @@ use orthant::features::Gaussian;
 use orthant::theory::{iterations_order, q_theta};
 use orthant::{Algorithm, Method, Next, Options, Progress, Solver, rot};
 use orthant_draw::{Panel, Picture};
+use orthant_support::Failure;
+use orthant_support::clouds::{self, Clouds};
+use orthant_support::number::{digits, short};
 use serde::{Deserialize, Serialize};
 
-use crate::clouds::{self, Clouds};
 use crate::config::{counts, positive};
-use crate::failure::Failure;
 use crate::page::{Figure, Mark, Section, Table, curve};
 use crate::solve::{not_converged, reason};
-use crate::spread::{Spread, digits, listed, short, slope};
+use crate::spread::{Spread, listed, slope};
 use crate::study::Study;
 
 /// The settings: clouds are those of Figure 1, and one thing varies at a time.
@@ -208,7 +209,7 @@ impl Study for Complexity {
 
     fn data(&self, _: Option<&Path>) -> Result<Clouds, Failure> {
         let most = self.ns.iter().copied().fold(self.n.max(self.n_eps), usize::max);
-        Ok(clouds::gaussians(most, self.data_seed))
+        Ok(clouds::figure_1(most, self.data_seed))
     }
 
     fn run(&self, clouds: &Clouds, case: &Case) -> Result<Cost, Failure> {

@@ -4,16 +4,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use orthant::{Measure, divergence};
+use orthant::divergence;
 use orthant_draw::{Panel, Picture};
+use orthant_support::Failure;
+use orthant_support::clouds::{self, Clouds};
+use orthant_support::number::{digits, duration, short};
 use serde::{Deserialize, Serialize};
 
-use crate::clouds;
 use crate::config::{counts, positive};
-use crate::failure::Failure;
 use crate::page::{Figure, Mark, Section, Table, columns, curve};
 use crate::solve::{Entrant, Request, Truth, not_converged, reason};
-use crate::spread::{Spread, digits, duration, listed, short};
+use crate::spread::{Spread, listed};
 use crate::study::Study;
 
 /// The settings: clouds are those of Figure 1.
@@ -56,7 +57,7 @@ pub(crate) struct Terms {
 impl Study for Divergences {
     type Case = Case;
     type Outcome = Terms;
-    type Data = [Measure<'static>; 2];
+    type Data = Clouds;
 
     fn check(&self) -> Result<(), String> {
         counts("n and repeats", &[self.n, self.repeats])?;
@@ -110,13 +111,14 @@ impl Study for Divergences {
     }
 
     fn data(&self, _: Option<&Path>) -> Result<Self::Data, Failure> {
-        clouds::gaussians(self.n, self.data_seed).measures(self.n)
+        Ok(clouds::figure_1(self.n, self.data_seed))
     }
 
-    fn run(&self, [mu, nu]: &Self::Data, case: &Case) -> Result<Terms, Failure> {
+    fn run(&self, clouds: &Clouds, case: &Case) -> Result<Terms, Failure> {
+        let [mu, nu] = clouds.measures(case.n)?;
         let options = case.request.options()?;
         let begun = Instant::now();
-        let solved = divergence(mu, nu, &options);
+        let solved = divergence(&mu, &nu, &options);
         let seconds = begun.elapsed().as_secs_f64();
         Ok(match solved {
             Ok(found) => {

@@ -6,14 +6,15 @@ use orthant::features::{FeatureMap, Gaussian, stride};
 use orthant::theory::{ln_second_moment, psi, psi_paper};
 use orthant::{Measure, Points};
 use orthant_draw::{Panel, Picture};
+use orthant_support::Failure;
+use orthant_support::clouds::{self, Clouds};
+use orthant_support::number::{digits, short};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::clouds::{self, Clouds};
 use crate::config::{counts, positive};
-use crate::failure::Failure;
 use crate::page::{Figure, Mark, Section, Table, curve};
-use crate::spread::{Spread, digits, short, slope};
+use crate::spread::{Spread, slope};
 use crate::study::Study;
 
 /// The settings: clouds are those of Figure 1.
@@ -85,7 +86,7 @@ impl Study for Ratio {
     }
 
     fn data(&self, _: Option<&Path>) -> Result<Clouds, Failure> {
-        Ok(clouds::gaussians(self.n, self.data_seed))
+        Ok(clouds::figure_1(self.n, self.data_seed))
     }
 
     fn run(&self, clouds: &Clouds, case: &Case) -> Result<Ratios, Failure> {

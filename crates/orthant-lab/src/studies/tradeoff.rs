@@ -4,17 +4,17 @@ mod group;
 
 use std::path::Path;
 
-use orthant::Measure;
 use orthant_draw::{Panel, Picture};
+use orthant_support::Failure;
+use orthant_support::clouds::{self, Clouds};
+use orthant_support::number::short;
 use serde::{Deserialize, Serialize};
 
-use crate::clouds::{self, Clouds};
 use crate::config::{counts, positive};
-use crate::failure::Failure;
 use crate::higgs;
 use crate::page::{Figure, Section, columns};
 use crate::solve::{self, Entrant, Request, Solved, Truth};
-use crate::spread::{Spread, listed, short};
+use crate::spread::{Spread, listed};
 use crate::study::Study;
 use group::{Group, table};
 
@@ -76,7 +76,7 @@ pub(crate) struct Case {
 impl Study for Tradeoff {
     type Case = Case;
     type Outcome = Solved;
-    type Data = [Measure<'static>; 2];
+    type Data = Clouds;
 
     fn check(&self) -> Result<(), String> {
         positive("eps", &self.eps)?;
@@ -149,15 +149,14 @@ impl Study for Tradeoff {
     }
 
     fn data(&self, folder: Option<&Path>) -> Result<Self::Data, Failure> {
-        let clouds = match self.problem {
-            Problem::Higgs => higgs::read(folder, self.n, self.data_seed)?,
-            _ => self.clouds(),
-        };
-        clouds.measures(self.n)
+        match self.problem {
+            Problem::Higgs => higgs::read(folder, self.n, self.data_seed),
+            _ => Ok(self.clouds()),
+        }
     }
 
-    fn run(&self, data: &Self::Data, case: &Case) -> Result<Solved, Failure> {
-        solve::solve(&case.request, data)
+    fn run(&self, clouds: &Clouds, case: &Case) -> Result<Solved, Failure> {
+        solve::solve(&case.request, &clouds.measures(case.n)?)
     }
 
     fn section(&self, done: &[(Case, Solved)]) -> Result<Section, Failure> {
@@ -181,7 +180,7 @@ impl Tradeoff {
     /// From seeds.
     fn clouds(&self) -> Clouds {
         match self.problem {
-            Problem::Gaussians | Problem::Higgs => clouds::gaussians(self.n, self.data_seed),
+            Problem::Gaussians | Problem::Higgs => clouds::figure_1(self.n, self.data_seed),
             Problem::Sphere => clouds::caps(self.n, self.data_seed),
         }
     }

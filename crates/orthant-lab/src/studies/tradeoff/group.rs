@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use orthant_draw::Panel;
+use orthant_support::Failure;
+use orthant_support::number::{digits, duration, short};
 
 use super::{Case, Tradeoff};
-use crate::failure::Failure;
 use crate::page::{Mark, Table, curve};
 use crate::solve::{Entrant, Request, Solved};
-use crate::spread::{Spread, digits, duration, listed, short};
+use crate::spread::{Spread, listed};
 
 /// The runs of one epsilon.
 pub(super) struct Group<'a> {

@@ -1,24 +1,23 @@
 //! What tests of the command share.
-#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder with two clouds, and the command to run in it.
-pub(crate) struct Bench {
+pub(crate) struct Sandbox {
     pub(crate) folder: TempDir,
 }
 
-impl Bench {
+impl Sandbox {
     pub(crate) fn new() -> Self {
-        let bench = Bench { folder: tempfile::tempdir().unwrap() };
-        bench.write("x.csv", &cloud(60, 0.0, 1.0));
-        bench.write("y.csv", &cloud(45, 0.5, 0.6));
-        bench
+        let sandbox = Sandbox { folder: tempfile::tempdir().unwrap() };
+        sandbox.write("x.csv", &cloud(60, 0.0, 1.0));
+        sandbox.write("y.csv", &cloud(45, 0.5, 0.6));
+        sandbox
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -75,4 +74,43 @@ pub(crate) fn cloud(n: usize, shift: f64, scale: f64) -> String {
 
 pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Rows of a CSV file of numbers, and its header.
+pub(crate) fn table_of(path: &Path) -> (String, Vec<Vec<f64>>) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    let header = lines.next().unwrap().to_owned();
+    (header, lines.map(|l| l.split(',').map(|x| x.parse().unwrap()).collect()).collect())
+}
+
+/// What every result has first.
+pub(crate) const ENVELOPE: [&str; 5] = ["schema", "version", "command", "files", "settings"];
+
+/// What a transport problem has.
+pub(crate) const TERM: [&str; 19] = [
+    "value",
+    "value_kl",
+    "interval",
+    "interval_kl",
+    "corrected",
+    "error_bound",
+    "transport_cost",
+    "mass",
+    "converged",
+    "stop",
+    "iterations",
+    "stages",
+    "polished",
+    "marginal_error_x",
+    "marginal_error_y",
+    "marginal_gap_x",
+    "marginal_gap_y",
+    "method",
+    "seconds",
+];
+
+/// The keys of a command about two clouds.
+pub(crate) fn problem_keys() -> Vec<&'static str> {
+    [&ENVELOPE[..], &["n", "m", "dim", "accurate"], &TERM].concat()
 }

@@ -8,7 +8,7 @@ const PER_CORE: usize = 4;
 
 /// How many threads.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Threads {
+pub struct Threads {
     /// Number of threads [default: all cores; at most four for each]; results do not depend on it
     #[arg(
         long,
@@ -22,7 +22,7 @@ pub(crate) struct Threads {
 impl Threads {
     /// Runs `work` on that many threads, or on as many as the system grants: on that of the caller, if there are no
     /// others.
-    pub(crate) fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> R {
+    pub fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> R {
         match pool(self.count()) {
             Some(pool) => pool.install(work),
             // Then every parallel loop runs on this thread, or fails as it would anyway.

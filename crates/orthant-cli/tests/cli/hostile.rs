@@ -1,5 +1,4 @@
 //! Files, limits and signals that mean no good: nothing is overwritten, nothing aborts, nothing is left behind.
-#![cfg(target_os = "linux")]
 
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -9,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-mod common;
-use common::{Bench, cloud, text};
+use crate::common::{Sandbox, cloud, text};
 
 /// All that is in the folder, with its content.
-fn snapshot(bench: &Bench) -> Vec<(String, Option<Vec<u8>>)> {
-    let mut all: Vec<_> = std::fs::read_dir(bench.folder.path())
+fn snapshot(sandbox: &Sandbox) -> Vec<(String, Option<Vec<u8>>)> {
+    let mut all: Vec<_> = std::fs::read_dir(sandbox.folder.path())
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
@@ -26,27 +24,27 @@ fn snapshot(bench: &Bench) -> Vec<(String, Option<Vec<u8>>)> {
 }
 
 /// Runs a line of the shell in the folder; `orthant` is the command.
-fn shell(bench: &Bench, line: &str) -> Output {
+fn shell(sandbox: &Sandbox, line: &str) -> Output {
     Command::new("bash")
         .args(["-c", line])
         .env("orthant", env!("CARGO_BIN_EXE_orthant"))
-        .current_dir(bench.folder.path())
+        .current_dir(sandbox.folder.path())
         .output()
         .unwrap()
 }
 
 #[test]
 fn outputs_do_not_replace_inputs_or_each_other() {
-    let bench = Bench::new();
-    bench.write("grid.csv", "a,b\n0,0\n1,1\n");
-    std::fs::create_dir(bench.path("sub")).unwrap();
-    symlink("x.csv", bench.path("link.csv")).unwrap();
-    symlink(bench.path("y.csv"), bench.path("sub/far.csv")).unwrap();
-    std::fs::hard_link(bench.path("x.csv"), bench.path("hard.csv")).unwrap();
-    symlink("nothing.csv", bench.path("dangling.csv")).unwrap();
-    let before = snapshot(&bench);
+    let sandbox = Sandbox::new();
+    sandbox.write("grid.csv", "a,b\n0,0\n1,1\n");
+    std::fs::create_dir(sandbox.path("sub")).unwrap();
+    symlink("x.csv", sandbox.path("link.csv")).unwrap();
+    symlink(sandbox.path("y.csv"), sandbox.path("sub/far.csv")).unwrap();
+    std::fs::hard_link(sandbox.path("x.csv"), sandbox.path("hard.csv")).unwrap();
+    symlink("nothing.csv", sandbox.path("dangling.csv")).unwrap();
+    let before = snapshot(&sandbox);
     let two = "x.csv y.csv --columns a,b";
-    let absolute = bench.path("y.csv").display().to_string();
+    let absolute = sandbox.path("y.csv").display().to_string();
     for arguments in [
         format!("rot {two} -o x.csv"),
         format!("rot {two} -o y.csv"),
@@ -82,7 +80,7 @@ fn outputs_do_not_replace_inputs_or_each_other() {
         format!("compare {two} --keep k.jsonl --picture k.jsonl"),
         "rot x.csv --group w --between 1,2 -o x.csv".to_owned(),
     ] {
-        let message = bench.fails(&arguments, 2);
+        let message = sandbox.fails(&arguments, 2);
         assert!(
             message.contains("would replace")
                 || message.contains("are the same file")
@@ -90,24 +88,24 @@ fn outputs_do_not_replace_inputs_or_each_other() {
                 || message.contains("pictures are .svg or .png"),
             "{arguments}: {message}"
         );
-        assert_eq!(snapshot(&bench), before, "{arguments}");
+        assert_eq!(snapshot(&sandbox), before, "{arguments}");
     }
     // The standard input may be a file too.
-    let output = shell(&bench, "\"$orthant\" rot - y.csv --columns a,b -o x.csv < x.csv");
+    let output = shell(&sandbox, "\"$orthant\" rot - y.csv --columns a,b -o x.csv < x.csv");
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-    assert_eq!(snapshot(&bench), before);
+    assert_eq!(snapshot(&sandbox), before);
     // Another folder, the same name: that is allowed.
-    assert!(bench.orthant(&format!("rot {two} -o sub/x.csv")).status.success());
+    assert!(sandbox.orthant(&format!("rot {two} -o sub/x.csv")).status.success());
 }
 
 #[test]
 fn suffixes_are_honoured_or_refused() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let two = "x.csv y.csv --columns a,b --eps 0.1";
-    bench.json(&format!("rot {two} -o p.npy"));
-    assert!(std::fs::read(bench.path("p.npy")).unwrap().starts_with(b"\x93NUMPY"));
-    bench.json(&format!("rot {two} -o p.tsv"));
-    assert!(std::fs::read_to_string(bench.path("p.tsv")).unwrap().starts_with("cloud\trow\t"));
+    sandbox.json(&format!("rot {two} -o p.npy"));
+    assert!(std::fs::read(sandbox.path("p.npy")).unwrap().starts_with(b"\x93NUMPY"));
+    sandbox.json(&format!("rot {two} -o p.tsv"));
+    assert!(std::fs::read_to_string(sandbox.path("p.tsv")).unwrap().starts_with("cloud\trow\t"));
     for arguments in [
         format!("rot {two} -o p.parquet"),
         format!("rot {two} -o potentials"),
@@ -118,21 +116,21 @@ fn suffixes_are_honoured_or_refused() {
         format!("compare {two} --intervals pairs.npy"),
         format!("barycenter {two} -o mean.json"),
     ] {
-        bench.fails(&arguments, 2);
+        sandbox.fails(&arguments, 2);
     }
 }
 
 #[test]
 fn what_cannot_be_written_is_found_before_the_work() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     // A solve that would take minutes.
-    bench.write("x.csv", &cloud(30_000, 0.0, 1.0));
-    bench.write("y.csv", &cloud(30_000, 0.5, 0.6));
+    sandbox.write("x.csv", &cloud(30_000, 0.0, 1.0));
+    sandbox.write("y.csv", &cloud(30_000, 0.5, 0.6));
     let long = format!("{}.csv", "n".repeat(300));
     for path in ["missing/p.csv", "x.csv/p.csv", "/proc/p.csv", &long] {
         let begun = Instant::now();
         let message =
-            bench.fails(&format!("rot x.csv y.csv --method online --eps 0.001 -o {path}"), 2);
+            sandbox.fails(&format!("rot x.csv y.csv --method online --eps 0.001 -o {path}"), 2);
         assert!(begun.elapsed() < Duration::from_secs(5), "{path}");
         assert!(!message.contains("os error"), "{message}");
     }
@@ -140,8 +138,8 @@ fn what_cannot_be_written_is_found_before_the_work() {
 
 #[test]
 fn full_disks_and_closed_outputs_are_one_line() {
-    let bench = Bench::new();
-    let run = |line: &str| shell(&bench, &format!("\"$orthant\" {line}"));
+    let sandbox = Sandbox::new();
+    let run = |line: &str| shell(&sandbox, &format!("\"$orthant\" {line}"));
     let full = run("rot x.csv y.csv --eps 0.1 > /dev/full");
     assert_eq!(full.status.code(), Some(1));
     let message = text(&full.stderr);
@@ -164,32 +162,32 @@ fn full_disks_and_closed_outputs_are_one_line() {
 
 #[test]
 fn journals_are_files_with_checksums() {
-    let bench = Bench::new();
-    symlink("/dev/null", bench.path("null.jsonl")).unwrap();
+    let sandbox = Sandbox::new();
+    symlink("/dev/null", sandbox.path("null.jsonl")).unwrap();
     for path in ["/dev/null", "null.jsonl"] {
-        let message = bench.fails(&format!("compare x.csv y.csv --keep {path}"), 2);
+        let message = sandbox.fails(&format!("compare x.csv y.csv --keep {path}"), 2);
         assert!(message.contains("device"), "{message}");
     }
-    bench.json("compare x.csv y.csv --eps 0.1 --keep pairs.jsonl");
-    let kept = std::fs::read_to_string(bench.path("pairs.jsonl")).unwrap();
+    sandbox.json("compare x.csv y.csv --eps 0.1 --keep pairs.jsonl");
+    let kept = std::fs::read_to_string(sandbox.path("pairs.jsonl")).unwrap();
     // A digit of the divergence.
     let at = kept.find("\"divergence\":0.").unwrap() + "\"divergence\":0.".len() + 2;
     let digit = if kept.as_bytes()[at] == b'9' { "8" } else { "9" };
     let mut changed = kept.clone();
     changed.replace_range(at..=at, digit);
-    bench.write("pairs.jsonl", &changed);
+    sandbox.write("pairs.jsonl", &changed);
     assert_eq!(
-        bench.fails("compare x.csv y.csv --eps 0.1 --keep pairs.jsonl", 2),
+        sandbox.fails("compare x.csv y.csv --eps 0.1 --keep pairs.jsonl", 2),
         "orthant: pairs.jsonl: line 2 is damaged: its checksum is not that of its content; delete the line or the file"
     );
-    assert_eq!(std::fs::read_to_string(bench.path("pairs.jsonl")).unwrap(), changed);
+    assert_eq!(std::fs::read_to_string(sandbox.path("pairs.jsonl")).unwrap(), changed);
 }
 
 #[test]
 fn memory_is_limited() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let mut gz = flate2::write::GzEncoder::new(
-        std::fs::File::create(bench.path("bomb.csv.gz")).unwrap(),
+        std::fs::File::create(sandbox.path("bomb.csv.gz")).unwrap(),
         flate2::Compression::best(),
     );
     let block = "0.5,0.25\n".repeat(100_000);
@@ -197,7 +195,7 @@ fn memory_is_limited() {
         gz.write_all(block.as_bytes()).unwrap();
     }
     gz.finish().unwrap();
-    assert!(std::fs::metadata(bench.path("bomb.csv.gz")).unwrap().len() < 3_000_000);
+    assert!(std::fs::metadata(sandbox.path("bomb.csv.gz")).unwrap().len() < 3_000_000);
     for (arguments, part) in [
         ("rot bomb.csv.gz y.csv --memory 100M", "bomb.csv.gz: "),
         ("test x.csv y.csv --permutations 1000000000000 --memory 1G", "permutations"),
@@ -206,29 +204,30 @@ fn memory_is_limited() {
         ("rot x.csv y.csv --method dense --memory 20K", "kernel matrix"),
     ] {
         let begun = Instant::now();
-        let message = bench.fails(arguments, 1);
+        let message = sandbox.fails(arguments, 1);
         assert!(message.contains(part), "{arguments}: {message}");
         assert!(begun.elapsed() < Duration::from_secs(30), "{arguments}");
     }
     // A pipe without end.
-    let output = shell(&bench, "yes 0.5,0.25,1 | timeout 60 \"$orthant\" rot - y.csv --memory 50M");
+    let output =
+        shell(&sandbox, "yes 0.5,0.25,1 | timeout 60 \"$orthant\" rot - y.csv --memory 50M");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("--memory"), "{}", text(&output.stderr));
     // One line without end.
     let output = shell(
-        &bench,
+        &sandbox,
         "tr '\\0' '7' < /dev/zero | timeout 60 \"$orthant\" rot - y.csv --memory 50M",
     );
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     // Limits of the address space: whatever happens, it is one line and no abort.
-    bench.write("big.csv", &cloud(200_000, 0.0, 1.0));
+    sandbox.write("big.csv", &cloud(200_000, 0.0, 1.0));
     for limit in [150_000, 200_000, 300_000, 400_000] {
         for command in
             ["rot big.csv y.csv --eps 0.01 --columns a,b", "rot x.csv y.csv --eps 0.1 --threads 64"]
         {
             let line =
                 format!("ulimit -v {limit}; timeout 120 \"$orthant\" {command} -q > /dev/null");
-            let output = shell(&bench, &line);
+            let output = shell(&sandbox, &line);
             let code = output.status.code();
             assert!(
                 matches!(code, Some(0 | 1)),
@@ -244,12 +243,12 @@ fn memory_is_limited() {
 
 #[test]
 fn signals_leave_nothing_behind() {
-    let bench = Bench::new();
-    bench.write("x.csv", &cloud(40_000, 0.0, 1.0));
+    let sandbox = Sandbox::new();
+    sandbox.write("x.csv", &cloud(40_000, 0.0, 1.0));
     for signal in ["TERM", "INT", "HUP"] {
-        let before = snapshot(&bench).len();
+        let before = snapshot(&sandbox).len();
         // Long enough to be found while it writes: ten million pairs.
-        let mut child = bench
+        let mut child = sandbox
             .command(
                 "rot x.csv y.csv --columns a,b --eps 0.1 --pairs pairs.csv --count 10000000 -q",
             )
@@ -268,10 +267,10 @@ fn signals_leave_nothing_behind() {
         if killed.success() && !status.success() {
             use std::os::unix::process::ExitStatusExt;
             assert!(status.signal().is_some(), "{signal}: {status:?}");
-            assert_eq!(snapshot(&bench).len(), before, "{signal}");
+            assert_eq!(snapshot(&sandbox).len(), before, "{signal}");
         }
-        let _ = std::fs::remove_file(bench.path("pairs.csv"));
-        let hidden = std::fs::read_dir(bench.folder.path())
+        let _ = std::fs::remove_file(sandbox.path("pairs.csv"));
+        let hidden = std::fs::read_dir(sandbox.folder.path())
             .unwrap()
             .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"))
             .count();
@@ -281,18 +280,18 @@ fn signals_leave_nothing_behind() {
 
 #[test]
 fn ignored_signals_stay_ignored() {
-    let bench = Bench::new();
-    bench.write("x.csv", &cloud(20_000, 0.0, 1.0));
+    let sandbox = Sandbox::new();
+    sandbox.write("x.csv", &cloud(20_000, 0.0, 1.0));
     // As under nohup.
     let line = "trap '' HUP; \"$orthant\" rot x.csv y.csv --columns a,b --eps 0.1 --pairs p.csv --count 3000000 -q & \
                 sleep 0.3; kill -s HUP $!; wait $!";
-    let output = shell(&bench, line);
+    let output = shell(&sandbox, line);
     assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
 fn time_limits_hold_in_every_phase() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let points = |n: usize, dim: usize, step: f64| -> String {
         (1..=n)
             .map(|i| {
@@ -305,8 +304,8 @@ fn time_limits_hold_in_every_phase() {
             })
             .collect()
     };
-    bench.write("p.csv", &points(6_000, 30, 0.0371));
-    bench.write("q.csv", &points(6_000, 30, 0.0419));
+    sandbox.write("p.csv", &points(6_000, 30, 0.0371));
+    sandbox.write("q.csv", &points(6_000, 30, 0.0419));
     for (arguments, limit) in [
         ("rot p.csv q.csv --eps 0.05", 1.0),
         ("divergence p.csv q.csv --eps 0.05", 1.5),
@@ -318,7 +317,7 @@ fn time_limits_hold_in_every_phase() {
         ("compare p.csv q.csv --eps 0.02 --method online", 1.0),
     ] {
         let begun = Instant::now();
-        let output = bench.orthant(&format!("{arguments} --time-limit {limit} -q"));
+        let output = sandbox.orthant(&format!("{arguments} --time-limit {limit} -q"));
         let took = begun.elapsed().as_secs_f64();
         let code = output.status.code();
         assert!(matches!(code, Some(0 | 3)), "{arguments}: {code:?} {}", text(&output.stderr));
@@ -326,7 +325,7 @@ fn time_limits_hold_in_every_phase() {
     }
     // While files are read: a pipe that says nothing.
     let begun = Instant::now();
-    let mut child = bench
+    let mut child = sandbox
         .command("rot - q.csv --time-limit 1")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -342,21 +341,21 @@ fn time_limits_hold_in_every_phase() {
 
 #[test]
 fn progress_is_told_where_there_is_no_terminal() {
-    let bench = Bench::new();
-    bench.write("x.csv", &cloud(9_000, 0.0, 1.0));
-    bench.write("y.csv", &cloud(9_000, 0.5, 0.6));
+    let sandbox = Sandbox::new();
+    sandbox.write("x.csv", &cloud(9_000, 0.0, 1.0));
+    sandbox.write("y.csv", &cloud(9_000, 0.5, 0.6));
     let solve =
         "rot x.csv y.csv --columns a,b --eps 0.0005 --method online --solver plain --time-limit 14";
-    let output = bench.orthant(solve);
+    let output = sandbox.orthant(solve);
     let lines = text(&output.stderr);
     assert!(lines.contains("so far"), "{lines}");
     assert!(lines.lines().count() < 5, "{lines}");
-    assert_eq!(text(&bench.orthant(&format!("{solve} -q --max-iter 3")).stderr), "");
+    assert_eq!(text(&sandbox.orthant(&format!("{solve} -q --max-iter 3")).stderr), "");
 }
 
 #[test]
 fn every_result_is_of_one_schema() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let schema: Value = serde_json::from_str(
         &std::fs::read_to_string(Path::new("../../docs/schema.json")).unwrap(),
     )
@@ -387,7 +386,7 @@ fn every_result_is_of_one_schema() {
         format!("compare {two} --time-limit 0"),
         "divergence x.csv --group w --between 1,2 --eps 0.2".to_owned(),
     ] {
-        let output = bench.orthant(&format!("{arguments} --json -q"));
+        let output = sandbox.orthant(&format!("{arguments} --json -q"));
         assert!(
             matches!(output.status.code(), Some(0 | 3)),
             "{arguments}: {}",
@@ -403,7 +402,7 @@ fn every_result_is_of_one_schema() {
     // The schema is not so wide that everything fits.
     assert!(!validator.is_valid(&serde_json::json!({"schema": "orthant/1", "command": "rot"})));
     let mut report: Value =
-        serde_json::from_slice(&bench.orthant(&format!("rot {two} --json")).stdout).unwrap();
+        serde_json::from_slice(&sandbox.orthant(&format!("rot {two} --json")).stdout).unwrap();
     report["surprise"] = 1.into();
     assert!(!validator.is_valid(&report));
 }

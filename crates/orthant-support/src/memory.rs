@@ -8,12 +8,12 @@ const SLACK: u64 = 64 << 20;
 
 /// Memory that this process can still have, in bytes: what is free on the machine, within the limits of its control
 /// group and of its address space (`ulimit -v`).
-pub(crate) fn available() -> Option<u64> {
+pub fn available() -> Option<u64> {
     [free(), group_v2(), group_v1(), address_space()].into_iter().flatten().min()
 }
 
 /// Largest resident size of this process so far, in bytes.
-pub(crate) fn peak() -> Option<u64> {
+pub fn peak() -> Option<u64> {
     field("/proc/self/status", "VmHWM:")
 }
 

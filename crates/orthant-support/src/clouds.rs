@@ -1,4 +1,4 @@
-//! Clouds made from seeds.
+//! The paper's clouds, made from seeds, so that demonstrations, benchmarks and experiments need no files.
 
 use std::f64::consts::PI;
 
@@ -7,29 +7,31 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01, StandardNormal};
 
-use crate::failure::Failure;
-
 /// Two clouds of points, row by row.
 #[derive(Debug)]
-pub(crate) struct Clouds {
-    pub(crate) x: Vec<f64>,
-    pub(crate) y: Vec<f64>,
-    pub(crate) dim: usize,
+pub struct Clouds {
+    /// Coordinates of the first.
+    pub x: Vec<f64>,
+    /// Coordinates of the second.
+    pub y: Vec<f64>,
+    /// Coordinates of a point.
+    pub dim: usize,
 }
 
 impl Clouds {
-    /// The uniform measures on the first `n` points of each.
-    pub(crate) fn measures(&self, n: usize) -> Result<[Measure<'static>; 2], Failure> {
-        let of = |values: &[f64]| -> orthant::Result<Measure<'static>> {
-            let count = values.len().min(n * self.dim);
-            Ok(Measure::uniform(Points::new(values[..count].to_vec(), self.dim)?))
-        };
-        Ok([of(&self.x)?, of(&self.y)?])
+    /// The uniform measures on the first `n` points of each, or on all if there are fewer.
+    pub fn measures(&self, n: usize) -> orthant::Result<[Measure<'_>; 2]> {
+        let of = |values: &'_ [f64]| values.len().min(n * self.dim);
+        let (x, y) = (&self.x[..of(&self.x)], &self.y[..of(&self.y)]);
+        Ok([
+            Measure::uniform(Points::new(x, self.dim)?),
+            Measure::uniform(Points::new(y, self.dim)?),
+        ])
     }
 }
 
 /// The problem of the paper's Figure 1: `N((1, 1), I)` against `N(0, 0.1 I)` in the plane.
-pub(crate) fn gaussians(n: usize, seed: u64) -> Clouds {
+pub fn figure_1(n: usize, seed: u64) -> Clouds {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut cloud = |mean: f64, variance: f64| -> Vec<f64> {
         let normal = |_| -> f64 {
@@ -44,7 +46,7 @@ pub(crate) fn gaussians(n: usize, seed: u64) -> Clouds {
 
 /// Two caps of the unit sphere of half-angle 50 degrees, 60 degrees apart. (The paper shows its clouds and does not say
 /// how they were drawn.)
-pub(crate) fn caps(n: usize, seed: u64) -> Clouds {
+pub fn caps(n: usize, seed: u64) -> Clouds {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut uniform = || -> f64 { Open01.sample(&mut rng) };
     let [x, y] = [-PI / 6.0, PI / 6.0].map(|turn: f64| -> Vec<f64> {
@@ -60,35 +62,13 @@ pub(crate) fn caps(n: usize, seed: u64) -> Clouds {
     Clouds { x, y, dim: 3 }
 }
 
-/// About `side^2` points of the positive sphere, evenly: the centres of the triangles that the simplex is cut into, so that
-/// the corners are alike and no coordinate is zero.
-pub(crate) fn positive_sphere(side: usize) -> Vec<[f64; 3]> {
-    let mut points = Vec::new();
-    for (third, sum) in [(1.0, side.saturating_sub(1)), (2.0, side.saturating_sub(2))] {
-        for i in 0..=sum {
-            for j in 0..=sum - i {
-                let x = [i, j, sum - i - j].map(|c| c as f64 + third / 3.0);
-                let norm = x.iter().map(|c| c * c).sum::<f64>().sqrt();
-                points.push(x.map(|c| c / norm));
-            }
-        }
-    }
-    points
-}
-
-/// A bump of this deviation, in radians, around a corner of the positive sphere.
-pub(crate) fn bump(points: &[[f64; 3]], corner: usize, deviation: f64) -> Vec<f64> {
-    let angle = |x: &[f64; 3]| x[corner].min(1.0).acos();
-    points.iter().map(|x| (-0.5 * (angle(x) / deviation).powi(2)).exp()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn clouds_are_where_they_should_be() {
-        let clouds = gaussians(4000, 1);
+        let clouds = figure_1(4000, 1);
         let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
         // Four standard errors of 8,000 numbers.
         assert!((mean(&clouds.x) - 1.0).abs() < 0.045 && mean(&clouds.y).abs() < 0.015);
@@ -101,11 +81,14 @@ mod tests {
                 assert!(p[0] * turn.sin() + p[2] * turn.cos() > (PI / 3.6).cos() - 1e-12);
             }
         }
-        let sphere = positive_sphere(50);
-        assert_eq!(sphere.len(), 2500);
-        assert!(sphere.iter().flatten().all(|c| *c > 0.0));
-        let bump = bump(&sphere, 2, 0.1);
-        let peak = (0..2500).max_by(|i, j| bump[*i].total_cmp(&bump[*j])).unwrap();
-        assert!(sphere[peak][2] > 0.999);
+    }
+
+    #[test]
+    fn measures_have_the_first_points() {
+        let clouds = figure_1(20, 3);
+        let [mu, nu] = clouds.measures(5).unwrap();
+        assert_eq!((mu.points().len(), nu.points().len()), (5, 5));
+        assert_eq!(nu.points().coordinate(4, 1), clouds.y[9]);
+        assert_eq!(clouds.measures(100).unwrap()[0].points().len(), 20);
     }
 }
