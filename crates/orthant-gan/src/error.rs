@@ -79,3 +79,22 @@ impl From<crate::data::Error> for Failure {
         Failure::Input(error.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_say_whose_fault_it_is() {
+        let code = |error: Error| Failure::from(error).code();
+        let (place, message) = ("run.toml".to_owned(), "no rank".to_owned());
+        assert_eq!(code(Error::Config { place, message }), 2);
+        assert_eq!(code(Error::Diverged { step: 1, what: "the gradient".to_owned() }), 1);
+        // What networks made, and not a person.
+        let error = orthant::Points::new(vec![f64::NAN], 1).unwrap_err();
+        assert_eq!(code(Error::Divergence(error)), 1);
+        let nowhere = std::path::Path::new("no-such-folder/file");
+        let error = orthant_io::write_atomic(nowhere, |_| Ok(())).unwrap_err();
+        assert_eq!(code(Error::Write(error)), 1);
+    }
+}
