@@ -4,11 +4,9 @@
 //! that are made once. Lattices, Sobol and adaptive anchors, with and without the gauge, are tested in the same way inside
 //! the library.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{normal, normal_measure};
+use crate::common::{normal, normal_measure};
 use orthant::features::{
     ArcCosine, Derivative, FeatureMap, FeatureMatrix, Gaussian, Linear, stride,
 };

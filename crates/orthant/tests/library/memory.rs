@@ -1,13 +1,11 @@
 //! What needs more memory than there is is an error that says so, and no abort.
 
-mod common;
-
 use orthant::{
     Anchors, Descent, Error, Measure, Method, Options, Points, Used, plan, rot, two_sample,
 };
 
 fn cloud(n: usize, dim: usize, seed: u64) -> Measure<'static> {
-    common::normal_measure(n, &vec![0.0; dim], 1.0, seed)
+    crate::common::normal_measure(n, &vec![0.0; dim], 1.0, seed)
 }
 
 /// The error names what does not fit and what to do.

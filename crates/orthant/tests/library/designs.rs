@@ -1,8 +1,6 @@
 //! The affine gauge, lattices, random anchors and the automatic choice, against the exact kernel.
 
-mod common;
-
-use common::{normal, normal_measure, relative, shapes::Shape, wide_weights};
+use crate::common::{normal, normal_measure, relative, shapes::Shape, wide_weights};
 use orthant::anchors::Draw;
 use orthant::{
     Algorithm, Anchors, Certainty, Divergence, Error, Features, Kernels, Measure, Method, Next,

@@ -1,12 +1,10 @@
 //! Many clouds: every pair as a divergence of two, what pairs share, stopping and going on.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{normal, normal_measure, wide_weights};
+use crate::common::{normal, normal_measure, wide_weights};
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMap, Gaussian};
 use orthant::{

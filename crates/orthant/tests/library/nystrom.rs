@@ -1,8 +1,6 @@
 //! The Nystrom approximation: against the exact kernel, against the paper's features, and how it fails.
 
-mod common;
-
-use common::{figure_1, normal, normal_measure, relative};
+use crate::common::{figure_1, normal, normal_measure, relative};
 use orthant::{
     Cloud, Error, Kernels, Landmarks, Measure, Method, Options, OptionsBuilder, Points, Precision,
     Result, Solution, Solver, Used, divergence, mean_squared_distance, rot,

@@ -1,10 +1,8 @@
 //! Exact iterations after features: the result of the exact kernel, in a fraction of its iterations.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{relative, shapes::Shape};
+use crate::common::{relative, shapes::Shape};
 use orthant::anchors::Draw;
 use orthant::{
     Anchors, Features, Kernels, Measure, Method, Next, Options, OptionsBuilder, Points, Precision,

@@ -1,8 +1,6 @@
 //! The same bits on any number of threads.
 
-mod common;
-
-use common::normal;
+use crate::common::normal;
 use orthant::{
     Anchors, Cost, Divergence, Features, Landmarks, Measure, Method, Options, Points, Precision,
     Solution, divergence, rot,

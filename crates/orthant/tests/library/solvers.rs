@@ -1,8 +1,6 @@
 //! Accelerated iterations against plain ones.
 
-mod common;
-
-use common::{normal, shapes::Shape};
+use crate::common::{normal, shapes::Shape};
 use orthant::{
     Algorithm, Measure, Method, Options, OptionsBuilder, Points, Solution, divergence,
     mean_squared_distance, rot,

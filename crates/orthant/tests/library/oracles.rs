@@ -1,8 +1,6 @@
 //! Values that are known without this library.
 
-mod common;
-
-use common::{figure_1, normal_measure, relative, wide_weights};
+use crate::common::{figure_1, normal_measure, relative, wide_weights};
 use orthant::features::FeatureMatrix;
 use orthant::{
     Cost, CostMatrix, Error, Features, Measure, Method, Options, Points, Precision, Solution, Stop,
@@ -150,8 +148,8 @@ const POT: [(f64, f64, f64); 3] = include!("pot_reference.txt");
 fn dense_online_and_explicit_features_agree() {
     // n != m, weights over eight decades, epsilon from 1e-4 to 1e3 times the mean cost.
     let (n, m) = (37, 53);
-    let x = common::normal(n, &[0.5, -0.5], 1.0, 1);
-    let y = common::normal(m, &[0.0, 0.0], 0.5, 2);
+    let x = crate::common::normal(n, &[0.5, -0.5], 1.0, 1);
+    let y = crate::common::normal(m, &[0.0, 0.0], 0.5, 2);
     let mu = Measure::weighted(Points::new(x, 2).unwrap(), &wide_weights(n, 3)).unwrap();
     let nu = Measure::weighted(Points::new(y, 2).unwrap(), &wide_weights(m, 4)).unwrap();
     let mean = mean_squared_distance(&mu, &nu).unwrap();
@@ -200,7 +198,7 @@ fn dense_online_and_explicit_features_agree() {
 
 /// Positive features whose logarithms spread like `1 / scale`, as those of a kernel do.
 fn random_features(n: usize, r: usize, scale: f64, seed: u64) -> FeatureMatrix<'static> {
-    let logs = common::normal(n * r, &[0.0], (1.0 / scale).min(100.0), seed);
+    let logs = crate::common::normal(n * r, &[0.0], (1.0 / scale).min(100.0), seed);
     FeatureMatrix::new(logs.iter().map(|l| l.exp()).collect::<Vec<f64>>(), n, r).unwrap()
 }
 

@@ -1,14 +1,12 @@
 //! The permutation test against its theory, full enumeration, and naive solves.
 
-mod common;
-
 use orthant::features::FeatureMatrix;
 use orthant::{
     Cost, CostMatrix, Error, Features, Measure, Method, Next, Options, OptionsBuilder, Points,
     Stop, TwoSample, TwoSampleTest, divergence, two_sample,
 };
 
-use common::{normal, normal_measure};
+use crate::common::{normal, normal_measure};
 
 fn test(
     mu: &Measure<'_>,

@@ -1,10 +1,8 @@
 //! Small epsilon by way of larger ones.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{relative, shapes::Shape};
+use crate::common::{relative, shapes::Shape};
 use orthant::{
     Algorithm, Cost, CostMatrix, Measure, Method, Next, Options, OptionsBuilder, Points, Progress,
     Solver, Stop, divergence, mean_squared_distance, rot,

@@ -1,8 +1,6 @@
 //! What an accuracy promises, against the exact kernel.
 
-mod common;
-
-use common::shapes::Shape;
+use crate::common::shapes::Shape;
 use orthant::{
     Certainty, Cost, CostMatrix, Divergence, Error, Measure, Method, Options, Points, Precision,
     compare, divergence, mean_squared_distance, rot,

@@ -1,10 +1,8 @@
 //! The door: whatever comes in, an answer or an error, and never a panic.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{figure_1, relative};
+use crate::common::{figure_1, relative};
 use orthant::anchors::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{

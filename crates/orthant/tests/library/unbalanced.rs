@@ -1,10 +1,8 @@
 //! Unbalanced transport: closed forms, a convex solver of its own, and all operators against each other.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{figure_1, normal, relative};
+use crate::common::{figure_1, normal, relative};
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMatrix, Gaussian};
 use orthant::{

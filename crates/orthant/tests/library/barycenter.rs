@@ -1,7 +1,5 @@
 //! Barycentres against closed forms, a naive dense implementation, and the definition.
 
-mod common;
-
 use orthant::features::FeatureMatrix;
 use orthant::{
     Anchors, Barycenter, Barycenters, Cost, CostMatrix, Error, Features, Measure, Method, Next,
@@ -9,7 +7,7 @@ use orthant::{
     rot,
 };
 
-use common::normal;
+use crate::common::normal;
 
 /// `n` points from `low` to `high`.
 fn grid(low: f64, high: f64, n: usize) -> Vec<f64> {

@@ -1,8 +1,6 @@
 //! Anchors around the pairs of a plan, and exact iterations after features.
 
-mod common;
-
-use common::{relative, shapes::Shape};
+use crate::common::{relative, shapes::Shape};
 use orthant::anchors::Draw;
 use orthant::{
     Anchors, Certainty, Features, Measure, Method, Options, OptionsBuilder, Points, Solution, Used,

@@ -1,12 +1,10 @@
 //! Accelerated Sinkhorn, the paper's Algorithm 2, against Algorithm 1, its theory and a copy of it written for the
 //! tests.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{figure_1, normal, relative, wide_weights};
+use crate::common::{figure_1, normal, relative, wide_weights};
 use orthant::features::{ArcCosine, FeatureMatrix};
 use orthant::{
     Algorithm, Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Next,

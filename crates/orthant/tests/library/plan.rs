@@ -1,10 +1,8 @@
 //! Plans against dense references: rows, columns, sums, costs and samples, for every kernel.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{normal, relative, shapes};
+use crate::common::{normal, relative, shapes};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, stride};
 use orthant::{
     Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Options, Plan, Points,

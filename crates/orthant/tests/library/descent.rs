@@ -1,7 +1,5 @@
 //! Flows and barycentres of free points against closed forms, the gradient, and the exact divergence.
 
-mod common;
-
 use std::time::Duration;
 
 use orthant::{
@@ -9,7 +7,7 @@ use orthant::{
     OptionsBuilder, Points, Progress, Rest, anchors::Draw, divergence, flow, plans,
 };
 
-use common::{normal, normal_measure};
+use crate::common::{normal, normal_measure};
 
 fn tight<'a>(epsilon: f64) -> OptionsBuilder<'a> {
     Options::builder(epsilon).tolerance(1e-11).max_iterations(100_000)

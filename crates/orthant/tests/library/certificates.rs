@@ -1,8 +1,6 @@
 //! Intervals against the exact kernel.
 
-mod common;
-
-use common::shapes::Shape;
+use crate::common::shapes::Shape;
 use orthant::anchors::Draw;
 use orthant::{
     Anchors, Certainty, Features, Measure, Method, Options, Points, Precision, Solution,

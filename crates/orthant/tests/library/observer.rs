@@ -1,8 +1,6 @@
 //! Watching, stopping and starting solves.
 
-mod common;
-
-use common::{figure_1, normal_measure, relative};
+use crate::common::{figure_1, normal_measure, relative};
 use orthant::{
     Algorithm, Anchors, Cost, Error, Features, Measure, Method, Next, Options, Points, Precision,
     Progress, Solver, Stop, Term, divergence, mean_squared_distance, rot,
@@ -189,7 +187,8 @@ fn a_start_of_the_wrong_length_is_an_error() {
 #[test]
 fn single_precision_agrees_with_double() {
     let (mu, nu) = figure_1(300, 200, 7);
-    let wide = Measure::weighted(mu.points().borrowed(), &common::wide_weights(300, 8)).unwrap();
+    let wide =
+        Measure::weighted(mu.points().borrowed(), &crate::common::wide_weights(300, 8)).unwrap();
     for mu in [&mu, &wide] {
         for epsilon in [0.02, 0.3, 10.0] {
             for method in [Method::paper(), Method::dense()] {

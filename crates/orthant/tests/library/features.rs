@@ -1,11 +1,9 @@
 //! Feature maps against the kernels that they stand for.
 
-mod common;
-
 use std::f64::consts::PI;
 use std::sync::Arc;
 
-use common::{normal, relative};
+use crate::common::{normal, relative};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::theory;
 use orthant::{

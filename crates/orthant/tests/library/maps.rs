@@ -1,10 +1,8 @@
 //! Maps along plans: against dense plans, closed forms and identities, for every kernel.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::normal;
+use crate::common::normal;
 use orthant::features::{FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::{
     Anchors, Cloud, Cost, CostMatrix, Error, Features, Landmarks, MOST_LABELS, Measure, Method,
@@ -611,7 +609,8 @@ fn lattices_map_like_the_exact_kernel_at_small_epsilon() {
     let of = |n: usize, shift: f64, seed| {
         let values: Vec<f64> =
             normal(n, &[0.0, 0.0], 0.3, seed).iter().map(|x| x + shift + 4.5e6).collect();
-        Measure::weighted(Points::new(values, 2).unwrap(), &common::wide_weights(n, seed)).unwrap()
+        Measure::weighted(Points::new(values, 2).unwrap(), &crate::common::wide_weights(n, seed))
+            .unwrap()
     };
     let (mu, nu) = (of(500, 0.0, 1), of(400, 0.5, 2));
     let moved = |method| {
