@@ -1,6 +1,6 @@
 """The time to a relative error of 1e-3 of W_KL on the paper's Figure 1: JSON Lines.
 
-    THREADS=2 python race.py [n]
+    THREADS=2 python race.py [n] [epsilon ...]
 
 Peers are loops of four products with the paper's features in NumPy and torch, OTT's LRKGeometry (scaling mode), and
 the dense kernel in torch, all in f64: f32 scalings leave their range at eps = 0.1. They know when they are there: the
@@ -145,9 +145,9 @@ def needed(x, y, epsilon, exact):
     return None
 
 
-def main(n=20_000):
+def main(n=20_000, *epsilons):
     x, y = figure_1(n)
-    for epsilon in (0.1, 0.5):
+    for epsilon in epsilons or (0.1, 0.5):
         fine = orthant.rot(x, y, epsilon, method="lattice", accuracy=1e-9, tolerance=1e-11)
         exact = fine.value_kl
         within = (fine.interval.high - fine.interval.low) / abs(exact)
@@ -196,4 +196,4 @@ def main(n=20_000):
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:]))
+    main(*(int(a) for a in sys.argv[1:2]), *(float(a) for a in sys.argv[2:]))
