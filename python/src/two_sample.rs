@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use crate::errors::raised;
 use crate::methods::methods;
 use crate::pickle::{Reduced, reduced};
-use crate::results::{Lazy, Lines, seconds, short};
+use crate::results::{Interval, Lazy, Lines, interval, seconds, short};
 use crate::settings::extract;
 use crate::solve::{Between, Object, between};
 use crate::watch::{Advance, run};
@@ -63,10 +63,23 @@ methods! {
             self.inner.resolution
         }
 
-        /// The divergence of the clouds.
+        /// The divergence of the clouds under the kernel that all permutations share: what these are compared with.
         #[getter]
         fn statistic(&self) -> f64 {
             self.inner.statistic
+        }
+
+        /// The divergence of the clouds as `divergence` has it, solved for itself; the statistic where there was no time for
+        /// that, and with a cost matrix.
+        #[getter]
+        fn value(&self) -> f64 {
+            self.inner.value
+        }
+
+        /// Where the divergence of the exact kernel is, if that is known.
+        #[getter]
+        fn interval(&self) -> Option<Interval> {
+            interval(self.inner.interval)
         }
 
         /// The divergences of the permutations, in the order in which they were drawn.
@@ -95,13 +108,13 @@ methods! {
 
         /// The smallest divergence of a permutation that this part of them does not exceed.
         fn quantile(&self, part: f64) -> PyResult<f64> {
-            if !(0.0..=1.0).contains(&part) || self.inner.null.is_empty() {
+            let part_of_one = Some(part).filter(|part| (0.0..=1.0).contains(part));
+            part_of_one.and_then(|part| self.inner.quantile(part)).ok_or_else(|| {
                 let message = format!(
                     "a quantile is for a part from 0 to 1 of at least one permutation, got {part}"
                 );
-                return Err(PyValueError::new_err(message));
-            }
-            Ok(self.inner.quantile(part))
+                PyValueError::new_err(message)
+            })
         }
 
         fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
@@ -120,7 +133,8 @@ impl TwoSample {
         let remark = format!("{} of {} permutations", t.exceeding, t.permutations());
         Lines::new()
             .add("pvalue", short(t.p_value), format!("{remark} are at least as far apart"))
-            .value("statistic", t.statistic, None)
+            .value("value", t.value, t.interval)
+            .add("statistic", short(t.statistic), "with the kernel of the permutations")
             .value("epsilon", t.epsilon, None)
             .add("stop", t.stop.as_str(), format!("{} not converged", t.unconverged))
             .add(

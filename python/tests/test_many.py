@@ -92,12 +92,17 @@ def test_two_sample_test():
     assert far.pvalue == far.resolution == 0.01 and far.exceeding == 0
     near = orthant.two_sample_test(x, y, permutations=99, seed=1)
     assert near.pvalue > 0.05
+    own = orthant.divergence(x, y, accuracy=1e-2, seed=1)
+    assert (near.value, near.interval.low, near.interval.high) == (own.value, own.interval.low, own.interval.high)
+    assert near.interval.low <= near.value <= near.interval.high
+    assert "value" in repr(near) and f"{near.interval.kind}" in repr(near)
     assert near.null.shape == (99,) and near.permutations == 99
     assert near.quantile(0.0) <= np.median(near.null) <= near.quantile(1.0)
     with pytest.raises(ValueError, match="from 0 to 1"):
         near.quantile(2)
     stopped = orthant.two_sample_test(x, y, permutations=10_000, callback=lambda done: True)
     assert stopped.stop == "requested" and stopped.permutations < 10_000
+    assert stopped.interval is None and stopped.value == stopped.statistic
 
 
 def test_flow():

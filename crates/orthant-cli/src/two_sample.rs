@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use crate::args::Test;
 use crate::input::Inputs;
-use crate::json::{Envelope, MethodJson, Seconds};
+use crate::json::{Ends, Envelope, MethodJson, Seconds};
+use crate::numbers::with_interval;
 use crate::output;
 use crate::outputs::Outputs;
 use crate::progress::Counter;
@@ -34,12 +35,18 @@ struct Report {
     dim: usize,
     /// The divergence of the clouds.
     value: f64,
+    /// Where that of the exact kernel is.
+    interval: Option<Ends>,
+    /// Whether the accuracy that was asked for was reached; nothing if none was.
+    accurate: Option<bool>,
+    /// The divergence that the permutations are compared with.
+    statistic: f64,
     p_value: f64,
     resolution: f64,
     permutations: usize,
     exceeding: usize,
-    /// Quantiles of the divergences of permutations.
-    null: Null,
+    /// Quantiles of the divergences of permutations, if one was done.
+    null: Option<Null>,
     unconverged: usize,
     converged: bool,
     stop: &'static str,
@@ -53,6 +60,13 @@ struct Null {
     q90: f64,
     q95: f64,
     q99: f64,
+}
+
+impl Null {
+    fn of(found: &TwoSample) -> Option<Self> {
+        let [median, q90, q95, q99] = [0.5, 0.9, 0.95, 0.99].map(|part| found.quantile(part));
+        Some(Null { median: median?, q90: q90?, q95: q95?, q99: q99? })
+    }
 }
 
 pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
@@ -94,21 +108,21 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
     if let Some(path) = picture {
         output::write_picture(path, &drawn(&found)?)?;
     }
+    // One that was not asked for costs no validity.
+    let asked = common.basic.accuracy.filter(|_| settings.promises());
     let report = Report {
         n: mu.points().len(),
         m: nu.points().len(),
         dim: mu.dim(),
-        value: found.statistic,
+        value: found.value,
+        interval: found.interval.map(Ends::of),
+        accurate: asked.map(|accuracy| found.keeps(accuracy)),
+        statistic: found.statistic,
         p_value: found.p_value,
         resolution: found.resolution,
         permutations: found.permutations(),
         exceeding: found.exceeding,
-        null: Null {
-            median: found.quantile(0.5),
-            q90: found.quantile(0.9),
-            q95: found.quantile(0.95),
-            q99: found.quantile(0.99),
-        },
+        null: Null::of(&found),
         unconverged: found.unconverged,
         converged: found.stop == Stop::Converged,
         stop: found.stop.as_str(),
@@ -130,7 +144,7 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
             writeln!(out, "{}", text(arguments, &inputs, &epsilon, &report, &found))
         }
     })?;
-    let done = found.stop == Stop::Converged;
+    let done = found.stop == Stop::Converged && report.accurate != Some(false);
     Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
 
@@ -171,14 +185,33 @@ fn text(
         count(report.permutations),
         probability(report.resolution)
     );
-    let Null { median, q90, q95, q99 } = report.null;
-    let quantiles = format!("90 %: {}, 95 %: {}, 99 %: {}", number(q90), number(q95), number(q99));
+    let (median, quantiles) = match report.null {
+        Some(Null { median, q90, q95, q99 }) => {
+            let [q90, q95, q99] = [q90, q95, q99].map(number);
+            (number(median), format!("median; 90 %: {q90}, 95 %: {q95}, 99 %: {q99}"))
+        }
+        None => ("-".to_owned(), "no permutation was done".to_owned()),
+    };
+    let distance = if report.interval.is_some() {
+        "of the clouds"
+    } else {
+        "of the clouds; its error is not known"
+    };
     let method = format!("{}, rank {}", report.method.name, count(report.method.rank));
     let rows = vec![
         ["p-value".to_owned(), probability(report.p_value), tested],
         [String::new(), String::new(), verdict.to_owned()],
-        ["divergence".to_owned(), number(report.value), "of the clouds".to_owned()],
-        ["  permuted".to_owned(), number(median), format!("median; {quantiles}")],
+        [
+            "divergence".to_owned(),
+            with_interval(report.value, report.interval),
+            distance.to_owned(),
+        ],
+        [
+            "  compared".to_owned(),
+            number(report.statistic),
+            "that of the clouds with the kernel that all permutations share".to_owned(),
+        ],
+        ["  permuted".to_owned(), median, quantiles],
         ["method".to_owned(), method, report.method.reason.clone().unwrap_or_default()],
         time_row(report.seconds),
     ];
@@ -190,6 +223,10 @@ fn text(
             count(report.permutations),
             count(arguments.permutations)
         );
+    }
+    if report.accurate == Some(false) {
+        tail += "\n\nThe divergence does not have the accuracy asked for, the p-value is valid all the same: raise \
+                 --memory, --max-rank, --max-iter or --time-limit, use a smaller --tol or a larger --accuracy.";
     }
     if report.unconverged > 0 {
         let _ = write!(

@@ -175,6 +175,7 @@ pub const DENSE_LIMIT: u64 = 1 << 30;
 /// The time of a solve, by phase.
 #[derive(Debug, Clone, Copy, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Times {
     /// Drawing anchors and storing features or kernel matrices.
     pub features: Duration,
@@ -404,10 +405,13 @@ impl Divergence {
     /// hundredth of what the accuracy of the cross term is relative to, see [`Solution::keeps`], if that is more: clouds
     /// that all but coincide have a divergence that is all but zero.)
     pub fn keeps(&self, accuracy: f64) -> bool {
-        self.interval().is_some_and(|interval| {
-            let allowed = accuracy * divergence_scale(self.value, self.cross.scale());
-            interval.farthest(self.value) <= allowed
-        })
+        self.interval()
+            .is_some_and(|interval| interval.farthest(self.value) <= accuracy * self.scale())
+    }
+
+    /// What an accuracy is relative to.
+    pub(crate) fn scale(&self) -> f64 {
+        divergence_scale(self.value, self.cross.scale())
     }
 
     /// The best estimate of the divergence of the exact kernel from samples of the plans, where there are such.

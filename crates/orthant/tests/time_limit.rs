@@ -158,6 +158,27 @@ fn what_there_is_is_returned() {
 }
 
 #[test]
+fn a_test_does_without_its_interval_rather_than_being_late() {
+    // The permutations take a moment, and the divergence to this accuracy minutes.
+    let [mu, nu] = clouds(3000, 8);
+    let limit = Duration::from_secs(4);
+    let hard = builder(0.05, limit).method(Method::online()).tolerance(1e-12).accuracy(1e-9);
+    let options = hard.max_iterations(1_000_000).build().unwrap();
+    let watch = Watch::start();
+    let found = TwoSampleTest::new(&options).permutations(1).run(&mu, &nu);
+    watch.holds(limit);
+    match found {
+        Ok(test) => assert!(!test.keeps(1e-9), "{test:?}"),
+        Err(error) => assert!(matches!(error, Error::TimeLimit { .. }), "{error}"),
+    }
+    // No time at all: the statistic alone.
+    let options = builder(0.5, Duration::ZERO).build().unwrap();
+    let [mu, nu] = clouds(20, 1);
+    let found = TwoSampleTest::new(&options).permutations(99).run(&mu, &nu).unwrap();
+    assert_eq!((found.value, found.interval), (found.statistic, None));
+}
+
+#[test]
 fn many_things_within_one_limit() {
     let limit = Duration::from_millis(400);
     let measures: Vec<Measure<'_>> = (0..30).map(|k| cloud(1500, 3, k)).collect();

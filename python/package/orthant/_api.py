@@ -398,7 +398,8 @@ def two_sample_test(
 ) -> TwoSample:
     """Are two clouds draws from one distribution? A permutation test with the Sinkhorn divergence.
 
-    The p-value is valid with any epsilon and any features.
+    The p-value is valid with any epsilon and any features. It compares the ``statistic``, the divergence under a kernel that
+    all permutations share; ``value`` is the divergence as `divergence` has it, with its ``interval``.
 
     Parameters
     ----------
@@ -414,6 +415,8 @@ def two_sample_test(
     >>> test = orthant.two_sample_test(rng.normal(size=(60, 2)), rng.normal(size=(50, 2)) + 1, permutations=199)
     >>> test.pvalue
     0.005
+    >>> test.interval.low <= test.value <= test.interval.high
+    True
     """
     tested: TwoSample = _between(
         _orthant.two_sample_test, x, y, epsilon, a, b, settings, permutations=permutations

@@ -650,7 +650,15 @@ class TwoSample:
         """The smallest p-value that there can be."""
     @property
     def statistic(self) -> float:
-        """The divergence of the clouds."""
+        """The divergence of the clouds under the kernel that all permutations share: what these are compared with."""
+    @property
+    def value(self) -> float:
+        """The divergence of the clouds as `divergence` has it, solved for itself; the statistic where there was no time for
+        that, and with a cost matrix.
+        """
+    @property
+    def interval(self) -> Optional[Interval]:
+        """Where the divergence of the exact kernel is, if that is known."""
     @property
     def null(self) -> _Vector:
         """The divergences of the permutations, in the order in which they were drawn."""

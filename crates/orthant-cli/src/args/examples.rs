@@ -92,7 +92,9 @@ pub(super) const TEST: &str = "Examples:
 
 Null hypothesis: points (with their weights) are exchangeable, as independent draws from one distribution are. The statistic \
 is the Sinkhorn divergence, p = (1 + those of permutations that are at least as large) / (1 + permutations), ties counted. \
-That is valid for any epsilon and any kernel: approximations may cost power only. JSON is described by docs/schema.json.";
+That is valid for any epsilon and any kernel: approximations may cost power only. How far the clouds are apart is solved \
+once more for itself, with an interval as in divergence; if --accuracy is given and not reached, the exit code is 3. JSON is \
+described by docs/schema.json.";
 
 pub(super) const BENCH: &str = "Examples:
   orthant bench --help                what can be measured

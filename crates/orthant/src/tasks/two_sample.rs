@@ -26,6 +26,10 @@
 //! over the points of both clouds, with `M` the masses of the plans of the self terms (1 at convergence; with them each
 //! term is the best dual value along a common shift of its potentials).
 //!
+//! How far the clouds are apart is another question than whether they differ: the statistic is a divergence under a kernel
+//! that suits all permutations. So the divergence of the clouds is solved once more at the end, as
+//! [`divergence`](crate::divergence) does it, and has an interval.
+//!
 //! On a lattice nothing is stored; there, and where `K~` leaves the range of the numbers (clouds far apart at a small
 //! epsilon), a permutation is a solve of its own with the same kernel, in logarithms.
 
@@ -38,7 +42,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::control::{Next, Progress, Stop, memory};
+use crate::control::{Clock, Next, Observer, Progress, Stop, memory};
 use crate::error::{Error, Result};
 use crate::features::FeatureMatrix;
 use crate::measure::{Measure, Points, are_counted, coordinates};
@@ -47,9 +51,10 @@ use crate::options::{
     Anchors, Cost, Features, Method, Options, is_euclidean, is_of_points, without_gauge,
 };
 use crate::problem::{Aim, Described, Problem, Start, Terms};
-use crate::results::{Times, Used};
+use crate::results::{Divergence, Interval, Times, Used};
 use crate::rows::LogRows;
 use crate::sinkhorn::anderson::Anderson;
+use crate::solver::Solver;
 use crate::words::{Cloud, Phase, Term};
 
 /// Tests whether two clouds are draws from one distribution, with this many random permutations.
@@ -62,7 +67,9 @@ use crate::words::{Cloud, Phase, Term};
 /// let options = Options::builder(0.1).build()?;
 /// let test = two_sample(&mu, &nu, 199, &options)?;
 /// assert_eq!(test.p_value, 1.0 / 200.0);
-/// assert!(test.statistic > test.quantile(0.95));
+/// assert!(Some(test.statistic) > test.quantile(0.95));
+/// // How far the clouds are apart.
+/// assert!(test.interval.unwrap().contains(test.value));
 /// # Ok::<(), orthant::Error>(())
 /// ```
 pub fn two_sample(
@@ -94,8 +101,17 @@ pub struct TwoSample {
     pub p_value: f64,
     /// The smallest p-value that there can be: `1 / (1 + permutations)`.
     pub resolution: f64,
-    /// The divergence of the clouds.
+    /// The divergence of the clouds under the kernel of all permutations: what these are compared with.
     pub statistic: f64,
+    /// The divergence of the clouds, solved for itself with the same options, as [`divergence`](crate::divergence) does
+    /// it. The statistic where that was not done: with a cost matrix, when somebody ended the test, when the time was over
+    /// before, and where its kernels cannot be had.
+    pub value: f64,
+    /// Where the divergence of the exact kernel is, if that is known: see
+    /// [`Divergence::interval`](crate::Divergence::interval).
+    pub interval: Option<Interval>,
+    /// What an accuracy of the value is relative to.
+    pub(crate) scale: f64,
     /// Those of the permutations, in the order in which they were drawn.
     pub null: Vec<f64>,
     /// How many of them are at least as large, ties counted (also those to a billionth).
@@ -125,8 +141,9 @@ impl TwoSample {
         self.null.len()
     }
 
-    /// The smallest divergence of a permutation that this part of them does not exceed; `part` from 0 to 1.
-    pub fn quantile(&self, part: f64) -> f64 {
+    /// The smallest divergence of a permutation that this part of them does not exceed, `part` from 0 to 1; None if no
+    /// permutation was done.
+    pub fn quantile(&self, part: f64) -> Option<f64> {
         let mut sorted = self.null.clone();
         sorted.sort_by(f64::total_cmp);
         #[expect(
@@ -135,15 +152,20 @@ impl TwoSample {
             reason = "a part of the length"
         )]
         let rank = (part.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
-        sorted.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
+        sorted.get(rank.max(1) - 1).copied()
+    }
+
+    /// Whether `value` is known to be within this part of itself from the divergence of the exact kernel: see
+    /// [`Divergence::keeps`](crate::Divergence::keeps).
+    pub fn keeps(&self, accuracy: f64) -> bool {
+        self.interval.is_some_and(|interval| interval.farthest(self.value) <= accuracy * self.scale)
     }
 }
 
 impl<'s, 'o> TwoSampleTest<'s, 'o> {
     /// A test with these options, whose seed is that of the permutations too.
     ///
-    /// Marginals are kept and values are not certified: of such options `rho` is an error, as is the Nystrom
-    /// approximation. A cost matrix is that of the points of both clouds, those of the first before those of the
+    /// Marginals are kept: of such options `rho` is an error, as is the Nystrom approximation. A cost matrix is that of the points of both clouds, those of the first before those of the
     /// second, with themselves. A time limit ends the test with the permutations done by then.
     pub fn new(options: &'o Options<'o>) -> Self {
         TwoSampleTest { options, permutations: 999, observer: None }
@@ -244,8 +266,16 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
                 break;
             }
         }
-        let Described { method, anchors, rank, reason } = whole.described();
         let statistic = results[0].value;
+        let done = results.len() - 1;
+        let mut still = |_: &mut Progress<'_>| {
+            observer.as_mut().map_or(Next::Continue, |o| o(done, permutations))
+        };
+        let own = match stop {
+            Stop::Requested => None,
+            _ => own_divergence(mu, nu, options, &clock, &mut still)?,
+        };
+        let Described { method, anchors, rank, reason } = whole.described();
         let null: Vec<f64> = results[1..].iter().map(|r| r.value).collect();
         // What is equal but for rounding counts as a tie.
         let least = statistic - 1e-9 * (statistic.abs() + options.epsilon);
@@ -255,6 +285,9 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
             p_value: (1 + exceeding) as f64 * resolution,
             resolution,
             statistic,
+            value: own.as_ref().map_or(statistic, |d| d.value),
+            interval: own.as_ref().and_then(Divergence::interval),
+            scale: own.as_ref().map_or(0.0, Divergence::scale),
             exceeding,
             unconverged: results.iter().filter(|r| !r.converged).count(),
             null,
@@ -275,6 +308,29 @@ impl std::fmt::Debug for TwoSampleTest<'_, '_> {
             .field("options", self.options)
             .field("permutations", &self.permutations)
             .finish_non_exhaustive()
+    }
+}
+
+/// The divergence of the clouds in the time that is left; nothing where there is no time, or it cannot be had: the p-value
+/// does not need it.
+fn own_divergence(
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    options: &Options<'_>,
+    clock: &Clock,
+    observer: &mut dyn Observer,
+) -> Result<Option<Divergence>> {
+    // A cost matrix is that of the points of both clouds: it has no terms.
+    let is_matrix =
+        matches!(options.method, Method::Dense(Cost::Matrix(_)) | Method::Online(Cost::Matrix(_)));
+    if is_matrix || clock.is_over() {
+        return Ok(None);
+    }
+    let options = Options { time_limit: clock.left(), ..options.clone() };
+    match clock.try_run(|| Solver::new(&options).observer(observer).divergence(mu, nu)) {
+        Err(Error::Cancelled) => Err(Error::Cancelled),
+        Err(_) => Ok(None),
+        solved => solved,
     }
 }
 

@@ -143,7 +143,7 @@ fn a_shift_is_found() {
         assert_eq!((found.p_value, found.exceeding), (1.0 / 200.0, 0));
         assert_eq!(found.stop, Stop::Converged);
         assert_eq!(found.unconverged, 0);
-        assert!(found.statistic > found.quantile(1.0));
+        assert!(Some(found.statistic) > found.quantile(1.0));
         assert!(found.quantile(0.5) < found.quantile(0.95));
     }
 }
@@ -173,6 +173,65 @@ fn the_statistic_is_the_divergence_whatever_the_method() {
 }
 
 #[test]
+fn the_interval_contains_the_divergence_of_a_dense_solve() {
+    for dim in 1..=5 {
+        let mut mean = vec![0.0; dim];
+        for (n, m, shift, epsilon) in [(70, 60, 0.5, 0.3), (60, 80, 0.0, 1.0), (50, 50, 3.0, 0.1)] {
+            mean[0] = shift;
+            let mu = normal_measure(n, &vec![0.0; dim], 1.0, 1);
+            let nu = normal_measure(m, &mean, 0.8, 2);
+            let epsilon = epsilon * dim as f64;
+            let options =
+                Options::builder(epsilon).method(Method::dense()).tolerance(1e-10).build().unwrap();
+            let dense = divergence(&mu, &nu, &options).unwrap();
+            assert!(dense.converged());
+            let mut methods = vec![Method::Auto, Method::dense(), Method::online()];
+            if dim <= 3 {
+                methods.push(Method::lattice());
+            }
+            for method in methods {
+                let options = Options::builder(epsilon).accuracy(1e-2).method(method.clone());
+                let found = test(&mu, &nu, 9, options.clone());
+                let name = format!("{method:?} in {dim} dimensions, {n} and {m} points");
+                let interval = found.interval.unwrap_or_else(|| panic!("{name}: no interval"));
+                assert!(interval.contains(found.value), "{name}: {} {interval:?}", found.value);
+                // What the tolerance of the dense solve leaves open.
+                let slack = 1e-9 * epsilon;
+                assert!(
+                    interval.low - slack <= dense.value && dense.value <= interval.high + slack,
+                    "{name}: {} {interval:?}",
+                    dense.value
+                );
+                // As a divergence says it, and it is the same one.
+                let own = divergence(&mu, &nu, &options.build().unwrap()).unwrap();
+                assert_eq!((found.value, found.interval), (own.value, own.interval()), "{name}");
+                for accuracy in [1e-1, 1e-2, 1e-4, 1e-12] {
+                    assert_eq!(found.keeps(accuracy), own.keeps(accuracy), "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn values_of_anchors_have_an_interval_if_they_are_certified() {
+    let mu = normal_measure(80, &[0.0; 4], 1.0, 1);
+    let nu = normal_measure(70, &[0.5; 4], 0.8, 2);
+    let of = |certify| {
+        test(&mu, &nu, 9, Options::builder(2.0).method(Method::gaussian()).certify(certify))
+    };
+    let exact = test(&mu, &nu, 9, Options::builder(2.0).method(Method::dense()).tolerance(1e-9));
+    let (with, without) = (of(true), of(false));
+    assert!(with.interval.unwrap().contains(exact.value) && without.interval.is_none());
+    assert!(!without.keeps(1.0));
+    // Whatever the divergence is known to, the test is the same.
+    assert_eq!(
+        (with.null, with.statistic, with.p_value),
+        (without.null, without.statistic, without.p_value)
+    );
+}
+
+#[test]
 fn given_kernels_are_those_of_both_clouds() {
     let (x, y) = (normal(20, &[0.0], 1.0, 3), normal(30, &[0.5], 1.0, 4));
     let (mu, nu) = (
@@ -188,6 +247,8 @@ fn given_kernels_are_those_of_both_clouds() {
     let options = Options::builder(epsilon).tolerance(1e-10);
     let given = test(&mu, &nu, 49, options.method(Method::Dense(Cost::Matrix(matrix))));
     assert!((given.statistic - exact.statistic).abs() < 1e-9);
+    // A matrix of all points has no divergence but the statistic.
+    assert_eq!((given.value, given.interval), (given.statistic, None));
     // The linear kernel, by its map and by its matrices.
     let lift = |x: &[f64]| -> Vec<f64> { x.iter().flat_map(|x| [1.0, x.exp()]).collect() };
     let (lx, ly) = (lift(&x), lift(&y));
@@ -295,6 +356,9 @@ fn observers_and_limits_end_it_early() {
     let found = TwoSampleTest::new(&options).observer(&mut observer).run(&mu, &nu).unwrap();
     assert_eq!((found.stop, found.permutations(), found.p_value), (Stop::Requested, 0, 1.0));
     assert!(found.statistic > 0.0 && (1..=2).contains(&calls));
+    // There is nothing to take a quantile of, and nobody waits for the divergence.
+    assert_eq!((found.quantile(0.5), found.interval), (None, None));
+    assert_eq!(found.value, found.statistic);
     let options = Options::builder(0.5).time_limit(std::time::Duration::ZERO).build().unwrap();
     let found = two_sample(&mu, &nu, 5000, &options).unwrap();
     assert_eq!(found.stop, Stop::TimeLimit);
