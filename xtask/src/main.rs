@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let done = match (task, rest) {
         ("test", []) => test(),
-        ("rust", []) => rust::all(),
+        ("rust", []) => rust::all(|| Ok(())),
         ("python", []) => python::environment().and_then(|python| python::all(&python)),
         ("quick", []) => rust::quick(),
         ("layers", []) => layers::check(),
@@ -64,8 +64,9 @@ fn test() -> Result<(), String> {
     std::thread::scope(|scope| {
         // Gigabytes, most of them PyTorch: they come while Rust compiles.
         let environment = scope.spawn(python::environment);
-        rust::all()?;
-        let python = environment.join().map_err(|_| "the Python environment: a panic")??;
-        python::all(&python)
+        rust::all(|| {
+            let python = environment.join().map_err(|_| "the Python environment: a panic")??;
+            python::all(&python)
+        })
     })
 }

@@ -8,21 +8,26 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::layers;
-use crate::run::{cargo, cpu_seconds, root, run, shown, target, used, wait};
+use crate::run::{LIMIT, cargo, cpu_seconds, root, run, shown, target, used, wait};
 
 /// The longest that the tests of one program may take. The longest took four minutes on two cores.
 const TEST_LIMIT: Duration = Duration::from_mins(20);
 /// The longest of `quick`.
 const QUICK_LIMIT: Duration = Duration::from_mins(2);
 
-/// Tests that take minutes on one core and look at no clock: they run beside what is compiled after the tests.
+/// Tests that take minutes on one core and look at no clock: they run beside all that comes after the other tests, with what
+/// that leaves of the cores.
 const BESIDE: &str = "orthant-gan ring";
 
 /// Bytes of the command as it is released, at most.
 const MOST_BYTES: u64 = 25_000_000;
 
+/// All crates with all their features, so that what is built for one task is there for the others.
+const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
+
 /// Everything but the networks and the Python package, which take minutes to compile.
-const QUICK: [&str; 5] = ["--workspace", "--exclude", "orthant-gan", "--exclude", "orthant-python"];
+const QUICK: [&str; 6] =
+    ["--workspace", "--all-features", "--exclude", "orthant-gan", "--exclude", "orthant-python"];
 
 /// One case of each kind: programs of integration tests, with what the names of their tests contain.
 const CASES: [(&str, &[&str]); 5] = [
@@ -43,41 +48,45 @@ const CASES: [(&str, &[&str]); 5] = [
     ("lab", &["what_is_wrong_is_one_line"]),
 ];
 
-pub(crate) fn all() -> Result<(), String> {
+/// All of that, and then something more.
+pub(crate) fn all(more: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     layers::check()?;
-    run(&mut once(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
-    let programs = programs(&mut once(&["test", "--workspace"]))?;
+    let mut clippy = once(&["clippy"]);
+    run(clippy.args(EVERYTHING).args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
+    // Not the examples: one of the tests runs them.
+    let programs = programs(once(&["test", "--tests"]).args(EVERYTHING))?;
     let (beside, others): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| program.name == BESIDE);
     if beside.is_empty() {
         return Err(format!("there is no {BESIDE} among the tests; change BESIDE in xtask"));
     }
-    test_all(&others)?;
+    test_all(&others, TEST_LIMIT)?;
     std::thread::scope(|scope| {
-        let tests = scope.spawn(|| test_all(&beside));
-        let built = documentation_and_release();
+        let tests = scope.spawn(|| test_all(&beside, LIMIT));
+        let rest = documentation_and_release().and_then(|()| more());
         let tested = tests.join().map_err(|_| format!("{BESIDE}: a panic"))?;
-        tested.and(built)
-    })?;
-    run(Command::new(command()).arg("demo").current_dir(root()))
+        tested.and(rest)
+    })
 }
 
 /// All of them, so that one run shows everything that fails.
-fn test_all(programs: &[&Program]) -> Result<(), String> {
+fn test_all(programs: &[&Program], limit: Duration) -> Result<(), String> {
     let failed: Vec<String> = programs
         .iter()
-        .filter_map(|program| program.test(&[], TEST_LIMIT).err())
+        .filter_map(|program| program.test(&[], limit).err())
         .inspect(|message| println!("{message}"))
         .collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n  ")) }
 }
 
 fn documentation_and_release() -> Result<(), String> {
-    run(&mut once(&["test", "--workspace", "--doc", "--quiet"]))?;
-    run(once(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(once(&["test", "--doc", "--quiet"]).args(EVERYTHING))?;
+    let mut pages = once(&["doc", "--no-deps", "--quiet"]);
+    run(pages.args(EVERYTHING).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&mut release())?;
-    size()
+    size()?;
+    run(Command::new(command()).arg("demo").current_dir(root()))
 }
 
 /// What is quick enough to be run after every change.
@@ -147,7 +156,7 @@ fn programs(command: &mut Command) -> Result<Vec<Program>, String> {
     let told = std::env::temp_dir().join(format!("xtask-{}.json", std::process::id()));
     let file = File::create(&told).map_err(|e| format!("{}: {e}", told.display()))?;
     let child = command.stdout(file).spawn().map_err(|e| e.to_string())?;
-    let status = wait(child, crate::run::LIMIT)?;
+    let status = wait(child, LIMIT)?;
     println!("  ({})", used(begun, cpu));
     if !status.success() {
         return Err(format!("failed: {}", shown(command)));
@@ -182,7 +191,14 @@ impl Program {
         let file = File::create(&log).and_then(|file| Ok([file.try_clone()?, file]));
         let [file, errors] = file.map_err(|e| format!("{}: {e}", log.display()))?;
         let (begun, cpu) = (Instant::now(), cpu_seconds());
-        let child = Command::new(&self.path)
+        let mut command = if self.name == BESIDE {
+            let mut command = Command::new("nice");
+            command.args(["-n", "19"]).arg(&self.path);
+            command
+        } else {
+            Command::new(&self.path)
+        };
+        let child = command
             .args(names)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)

@@ -35,3 +35,8 @@ pub use error::{Error, Result};
 pub use sample::{Generator, load_generator};
 pub use table::{Cell, Table, kernel_table};
 pub use train::{Data, KernelStats, Report, Trainer};
+
+/// The examples of the README of the repository: crates that are published cannot see it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

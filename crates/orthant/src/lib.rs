@@ -68,6 +68,11 @@
 //! divergence; [`compare`] has the divergences of all pairs of many clouds; [`two_sample`] tests whether two clouds are draws from
 //! one distribution, by permutations of their points.
 //!
+//! # Features
+//!
+//! `ndarray` and `faer` convert [`Points`] from and to the matrices of these crates; with `serde` results can be written and
+//! read again.
+//!
 //! # Guarantees
 //!
 //! - Bad input is an [`enum@Error`] that says what to do; not converging is a [`Stop`] in the
@@ -123,5 +128,5 @@ pub use words::{Cloud, Phase, Shape, Term};
 
 /// The examples of the README.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

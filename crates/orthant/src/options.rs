@@ -11,6 +11,7 @@ use crate::rows::CostMatrix;
 
 /// How the kernel is applied.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub enum Method<'a> {
     /// What is quickest for the accuracy asked for, of the squared Euclidean cost: a lattice, Sobol or
     /// adaptive anchors, or the exact kernel. [`Solution::reason`](crate::Solution::reason) says why.
@@ -68,6 +69,7 @@ impl Method<'_> {
 
 /// Which features.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Features<'a> {
     /// Of the Gaussian kernel, so of the squared Euclidean cost.
     Gaussian(Anchors),
@@ -105,6 +107,7 @@ impl Features<'_> {
 /// Where the anchors of Gaussian features sit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Anchors {
     /// Independent draws with one variance for all axes, from the largest norm of a point.
     Paper {
@@ -142,6 +145,7 @@ impl Anchors {
 
 /// The cost of an exact method.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub enum Cost<'a> {
     /// `||x - y||^2`.
     #[default]
@@ -154,6 +158,7 @@ pub enum Cost<'a> {
 
 /// Number format of stored features; sums across rows are always in double precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Precision {
     /// Half the memory, twice the speed, about six decimals.
     F32,

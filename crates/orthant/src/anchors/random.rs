@@ -13,6 +13,7 @@ use super::{orthogonal, sobol};
 /// All three are *nested*: the first anchors of a larger rank are those of a smaller one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Draw {
     /// Independent draws, as in the paper: the error falls as `1/sqrt(r)`.
     Iid,

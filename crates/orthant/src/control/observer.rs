@@ -72,6 +72,7 @@ impl std::fmt::Debug for Progress<'_> {
 
 /// What an [`Observer`] wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Next {
     /// Go on.
     Continue,

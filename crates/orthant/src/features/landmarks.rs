@@ -27,6 +27,7 @@ use crate::measure::Points;
 /// How the landmarks of the Nystrom approximation are drawn from the points of both clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Landmarks {
     /// By approximate ridge leverage scores: they reach small clusters too (Musco & Musco, *Recursive
     /// Sampling for the Nystrom Method*, 2017).

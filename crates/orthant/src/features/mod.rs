@@ -6,6 +6,7 @@
 mod affine;
 mod arc_cosine;
 mod explicit;
+mod from_fn;
 mod gaussian;
 pub(crate) mod landmarks;
 mod lattice;
@@ -15,6 +16,7 @@ mod nystrom;
 pub(crate) use affine::{Affine, SquaredEuclidean};
 pub use arc_cosine::ArcCosine;
 pub use explicit::FeatureMatrix;
+pub use from_fn::{FromFn, from_fn};
 pub use gaussian::Gaussian;
 pub use landmarks::Landmarks;
 pub(crate) use lattice::lattice_map;
@@ -27,7 +29,8 @@ use crate::rows::LogRows;
 
 /// A map from points to `rank` positive features.
 ///
-/// Implement it to bring a kernel of your own; [`Gaussian`], [`ArcCosine`] and [`Linear`] are here.
+/// Implement it to bring a kernel of your own, or give a function to [`from_fn`]; [`Gaussian`], [`ArcCosine`] and
+/// [`Linear`] are here.
 pub trait FeatureMap: std::fmt::Debug + Send + Sync {
     /// Number of coordinates of the points that the map takes.
     fn dim(&self) -> usize;

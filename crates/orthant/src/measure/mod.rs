@@ -1,6 +1,10 @@
 //! Weighted point clouds, validated once, at the door.
 
+#[cfg(feature = "faer")]
+mod faer;
 mod moments;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 
 pub(crate) use moments::extremes;
 
@@ -9,6 +13,9 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 
 /// `n` points of `d` coordinates, row-major, in single or double precision; borrowed or owned.
+///
+/// With the features `ndarray` and `faer` there are conversions from and to the matrices of these crates, a point in every
+/// row.
 ///
 /// ```
 /// use orthant::Points;
@@ -121,6 +128,25 @@ impl<'a> Points<'a> {
         self.values.get(i * self.dim + k)
     }
 
+    /// Copies the coordinates of point `i` to `out`, which has room for all of them.
+    ///
+    /// ```
+    /// use orthant::Points;
+    /// let points = Points::new(vec![0.0_f32, 1.0, 2.0, 3.0], 2)?;
+    /// let mut point = [0.0; 2];
+    /// points.point(1, &mut point);
+    /// assert_eq!(point, [2.0, 3.0]);
+    /// # Ok::<(), orthant::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such point, or `out` is not as long as a point.
+    pub fn point(&self, i: usize, out: &mut [f64]) {
+        assert_eq!(out.len(), self.dim, "a point has {} coordinates", self.dim);
+        self.copy_coordinates(i, 0, out);
+    }
+
     /// Copies coordinates `first..first + out.len()` of point `i`.
     pub(crate) fn copy_coordinates(&self, i: usize, first: usize, out: &mut [f64]) {
         let start = i * self.dim + first;
@@ -191,6 +217,7 @@ struct Parts {
 
 /// Points of positive weight, as a solver sees them.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Support<'m> {
     /// The points.
     pub points: &'m Points<'m>,

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use crate::common::{normal, relative};
-use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear};
+use orthant::features::{self, ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::theory;
 use orthant::{
     Cloud, Cost, Error, Features, Measure, Method, Options, Points, Shape, divergence, rot,
@@ -517,4 +517,61 @@ fn errors_carry_what_their_message_says() {
     let o =
         Options::builder(1.0).method(Method::Factored(Features::Map(arc(1, 8)))).build().unwrap();
     assert!(divergence(&line, &line, &o).unwrap().value.abs() < 1e-9);
+}
+
+#[test]
+fn a_function_is_the_map_that_it_writes() {
+    let (n, m) = (30, 20);
+    let (x, y) = (normal(n, &[0.3, 0.1], 0.7, 1), normal(m, &[0.0, 0.5], 0.5, 2));
+    let features = |x: &[f64], out: &mut [f64]| {
+        out.copy_from_slice(&[1.0, x[0].exp(), (x[0] - x[1]).exp(), 0.1 + x[1] * x[1]]);
+    };
+    let map: Arc<dyn FeatureMap> = Arc::new(features::from_fn(2, 4, features).unwrap());
+    let matrix = |points: &[f64], n: usize| {
+        let mut rows = vec![0.0; 4 * n];
+        points.chunks(2).zip(rows.chunks_mut(4)).for_each(|(x, out)| features(x, out));
+        FeatureMatrix::new(rows, n, 4).unwrap()
+    };
+    let solve = |features, x: Points<'_>, y: Points<'_>| {
+        let method = Method::Factored(features);
+        let options = Options::builder(0.5).method(method).tolerance(1e-10).build().unwrap();
+        divergence(&Measure::uniform(x), &Measure::uniform(y), &options).unwrap().value
+    };
+    let double = || (Points::new(&x, 2).unwrap(), Points::new(&y, 2).unwrap());
+    let given = Features::Explicit(matrix(&x, n), matrix(&y, m));
+    let expected = solve(given, double().0, double().1);
+    let found = solve(Features::Map(map.clone()), double().0, double().1);
+    assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
+    // Points in single precision are what they are in double precision.
+    #[expect(clippy::cast_possible_truncation, reason = "digits are lost before the comparison")]
+    let single = |x: &[f64]| -> Vec<f32> { x.iter().map(|x| *x as f32).collect() };
+    let wide = |x: &[f32]| -> Vec<f64> { x.iter().map(|x| f64::from(*x)).collect() };
+    let (x, y) = (single(&x), single(&y));
+    let found =
+        solve(Features::Map(map.clone()), Points::new(&x, 2).unwrap(), Points::new(&y, 2).unwrap());
+    let expected = solve(
+        Features::Map(map),
+        Points::new(wide(&x), 2).unwrap(),
+        Points::new(wide(&y), 2).unwrap(),
+    );
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_function_has_to_write_positive_features() {
+    let points = Points::new(vec![1.0, 2.0, 3.0], 1).unwrap();
+    let fails = |map: &dyn FeatureMap| map.check(&points).unwrap_err();
+    let zero = features::from_fn(1, 2, |x, out| out.copy_from_slice(&[1.0, 2.0 - x[0]])).unwrap();
+    assert_eq!(fails(&zero), Error::Feature { row: 2, column: 2, value: 0.0 });
+    let huge = features::from_fn(1, 1, |x, out| out[0] = (1e3 * (x[0] - 2.0)).exp()).unwrap();
+    assert_eq!(fails(&huge), Error::Feature { row: 1, column: 1, value: 0.0 });
+    // One that is not written.
+    let missing = features::from_fn(1, 2, |_, out| out[0] = 1.0).unwrap();
+    assert!(
+        matches!(fails(&missing), Error::Feature { row: 1, column: 2, value } if value.is_nan())
+    );
+    let plane = features::from_fn(2, 1, |_, out| out[0] = 1.0).unwrap();
+    assert_eq!(fails(&plane), Error::MapDimension { map: 2, points: 1 });
+    assert_eq!(features::from_fn(0, 1, |_, _| ()).unwrap_err(), Error::NoCoordinates);
+    assert!(matches!(features::from_fn(1, 0, |_, _| ()).unwrap_err(), Error::Option { .. }));
 }

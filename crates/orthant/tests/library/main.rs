@@ -6,6 +6,8 @@ mod accelerated;
 mod accuracy;
 mod adaptive;
 mod annealing;
+#[cfg(any(feature = "ndarray", feature = "faer"))]
+mod arrays;
 mod bad_input;
 mod barycenter;
 mod certificates;
@@ -14,6 +16,7 @@ mod common;
 mod compare;
 mod descent;
 mod designs;
+mod examples;
 mod features;
 mod gradients;
 mod maps;

@@ -9,6 +9,7 @@ use crate::words::Shape;
 /// Clusters are numbered as in `SciPy`: those below the number of clouds are the clouds themselves, and the step
 /// `k` (from 0) makes the cluster `clouds + k`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Merge {
     /// The cluster with the smaller number.
     pub left: usize,
