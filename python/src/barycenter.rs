@@ -1,7 +1,7 @@
 //! Barycentres on given points.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Barycenters, Measure, mean_cost};
+use orthant::{Measure, barycenter::Barycenters, mean_cost};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -71,7 +71,7 @@ fn together(measures: &[Measure<'_>]) -> PyResult<orthant::Points<'static>> {
 /// A barycentre on given points.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct Barycenter {
-    inner: orthant::Barycenter,
+    inner: orthant::barycenter::Barycenter,
     points: Py<PyArray2<f64>>,
     weights: Lazy,
     distances: Lazy,
@@ -143,7 +143,7 @@ methods! {
 }
 
 impl Barycenter {
-    pub(crate) fn new(inner: orthant::Barycenter, points: Py<PyArray2<f64>>) -> Self {
+    pub(crate) fn new(inner: orthant::barycenter::Barycenter, points: Py<PyArray2<f64>>) -> Self {
         Barycenter { inner, points, weights: Lazy::default(), distances: Lazy::default() }
     }
 

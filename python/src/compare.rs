@@ -1,7 +1,11 @@
 //! All pairs of many clouds.
 
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
-use orthant::{Comparer, Measure, embedding, leaves, linkage, mean_cost};
+use orthant::{
+    Measure,
+    compare::{Comparer, embedding, leaves, linkage},
+    mean_cost,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -40,7 +44,7 @@ pub(crate) fn compare<'py>(
     let mut done = before.len();
     let inner = run(py, settings.watch()?, |shared| {
         let mut deaf = Deaf(shared);
-        let mut each = |pair: &orthant::Pair| {
+        let mut each = |pair: &orthant::compare::Pair| {
             done += 1;
             shared.tell(|| Advance { what: "pairs", done, total, value: Some(pair.value) })
         };
@@ -53,7 +57,7 @@ pub(crate) fn compare<'py>(
 /// The divergences of all pairs of some clouds.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct Comparison {
-    pub(crate) inner: orthant::Comparison,
+    pub(crate) inner: orthant::compare::Comparison,
     pub(crate) epsilon: f64,
 }
 
@@ -144,7 +148,7 @@ methods! {
         /// Average linkage, as `SciPy` has it.
         fn linkage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
             let tree = linkage(&self.all()?, self.inner.count).map_err(raised)?;
-            let row = |m: &orthant::Merge| [m.left as f64, m.right as f64, m.height, m.size as f64];
+            let row = |m: &orthant::compare::Merge| [m.left as f64, m.right as f64, m.height, m.size as f64];
             rows(py, tree.iter().flat_map(row).collect(), 4)
         }
 
@@ -167,7 +171,7 @@ methods! {
 
 /// Two of many clouds.
 #[pyclass(frozen, module = "orthant", name = "Pair")]
-pub(crate) struct Compared(pub(crate) orthant::Pair);
+pub(crate) struct Compared(pub(crate) orthant::compare::Pair);
 
 #[pymethods]
 impl Compared {
@@ -224,7 +228,7 @@ impl Compared {
     }
 
     fn __repr__(&self) -> String {
-        let orthant::Pair { first, second, value, method, .. } = self.0;
+        let orthant::compare::Pair { first, second, value, method, .. } = self.0;
         format!("Pair({first}, {second}, value={value}, method='{}')", method.as_str())
     }
 }

@@ -1,7 +1,13 @@
 //! Clouds that move: flows, and barycentres of points that are free.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Descent, Measure, Next, Rest, Times, mean_cost};
+use orthant::{
+    Measure,
+    control::Next,
+    descent::{Descent, Rest},
+    mean_cost,
+    results::Times,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -60,11 +66,11 @@ impl Moves {
     }
 
     /// Shows where the points are, to whoever wants to see them.
-    fn show(&self, step: &orthant::Step<'_>, dim: usize) -> PyResult<bool> {
+    fn show(&self, step: &orthant::descent::Step<'_>, dim: usize) -> PyResult<bool> {
         let Some(each) = &self.each else { return Ok(false) };
         Python::attach(|py| {
             let points = rows(py, step.points.to_vec(), dim)?.unbind();
-            let &orthant::Step { number, value, pull, moved, size, rejected, .. } = step;
+            let &orthant::descent::Step { number, value, pull, moved, size, rejected, .. } = step;
             let step = Step { number, value, points, pull, moved, size, rejected };
             each.bind(py).call1((step,))?.is_truthy()
         })
@@ -120,7 +126,7 @@ pub(crate) fn flow<'py>(
         let flow = run(py, settings.watch()?, |shared| -> PyResult<_> {
             let (mut deaf, mut failed) = (Deaf(shared), None);
             let mut each =
-                |step: &orthant::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
+                |step: &orthant::descent::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
             let descent = moves.of(Descent::new(options)).observer(&mut deaf).each(&mut each);
             let flow = descent.flow(mu, nu);
             failed.map_or(Ok(()), Err)?;
@@ -128,7 +134,8 @@ pub(crate) fn flow<'py>(
         })??;
         Ok((flow, dim))
     })?;
-    let orthant::Flow { points, divergence, first, steps, gradients, rest, times, .. } = flow;
+    let orthant::descent::Flow { points, divergence, first, steps, gradients, rest, times, .. } =
+        flow;
     Ok(Flow {
         points: frozen(rows(py, points, dim)?)?.unbind(),
         divergence: Py::new(py, Divergence::new(divergence))?,
@@ -144,7 +151,7 @@ pub(crate) fn flow<'py>(
 fn stepped(
     moves: &Moves,
     shared: &crate::watch::Shared,
-    step: &orthant::Step<'_>,
+    step: &orthant::descent::Step<'_>,
     dim: usize,
     failed: &mut Option<PyErr>,
 ) -> Next {
@@ -246,7 +253,8 @@ pub(crate) fn free_barycenter<'py>(
     let dim = start.dim();
     let found = run(py, settings.watch()?, |shared| -> PyResult<_> {
         let (mut deaf, mut failed) = (Deaf(shared), None);
-        let mut each = |step: &orthant::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
+        let mut each =
+            |step: &orthant::descent::Step<'_>| stepped(&moves, shared, step, dim, &mut failed);
         let descent = moves.of(Descent::new(&options)).debiased(debiased);
         let descent = descent.observer(&mut deaf).each(&mut each);
         let found = descent.barycenter(&measures, &weights, &start);

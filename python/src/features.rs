@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::PyArray2;
 use orthant::features::{ArcCosine, FeatureMap as Map, Gaussian, Linear, stride};
-use orthant::{Cancel, Points, theory};
+use orthant::{Points, control::Cancel, theory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;

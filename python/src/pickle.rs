@@ -3,7 +3,7 @@
 //! Numbers are bytes, arrays and results within results pickle by themselves.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Rest, Times};
+use orthant::{descent::Rest, results::Times};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

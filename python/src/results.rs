@@ -1,7 +1,7 @@
 //! What solves return, frozen.
 
 use numpy::PyArray1;
-use orthant::{Interval as Range, Solution as Solved, Times};
+use orthant::{Interval as Range, Solution as Solved, results::Times};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyIterator, PyTuple};
@@ -311,7 +311,7 @@ impl Solution {
     /// kernels `None`.
     #[getter]
     fn anchors(&self) -> Option<&'static str> {
-        self.inner.anchors.map(orthant::Anchors::as_str)
+        self.inner.anchors.map(orthant::options::Anchors::as_str)
     }
 
     /// Number of features or landmarks; of exact methods the number of columns of the kernel.
@@ -500,7 +500,7 @@ impl Divergence {
     /// `lattice`; of other kernels `None`.
     #[getter]
     fn anchors(&self) -> Option<&'static str> {
-        self.inner.cross.anchors.map(orthant::Anchors::as_str)
+        self.inner.cross.anchors.map(orthant::options::Anchors::as_str)
     }
 
     /// Why this method, in words, if it was chosen automatically; otherwise `None`.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMap as Map, FeatureMatrix, Gaussian};
 use orthant::{
-    Algorithm, Anchors, Cancel, Cost, CostMatrix, Features, Landmarks, Measure, Method, Options,
-    Precision,
+    Measure, Method, Options, Precision,
+    control::Cancel,
+    options::{Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks},
 };
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};

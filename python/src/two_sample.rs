@@ -1,7 +1,7 @@
 //! Two-sample tests.
 
 use numpy::PyArray1;
-use orthant::TwoSampleTest;
+use orthant::two_sample::TwoSampleTest;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -44,7 +44,7 @@ pub(crate) fn two_sample_test<'py>(
 /// The result of a test.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct TwoSample {
-    inner: orthant::TwoSample,
+    inner: orthant::two_sample::TwoSample,
     null: Lazy,
 }
 
@@ -124,7 +124,7 @@ methods! {
 }
 
 impl TwoSample {
-    pub(crate) fn new(inner: orthant::TwoSample) -> Self {
+    pub(crate) fn new(inner: orthant::two_sample::TwoSample) -> Self {
         TwoSample { inner, null: Lazy::default() }
     }
 

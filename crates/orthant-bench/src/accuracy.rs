@@ -2,7 +2,11 @@
 
 use std::time::Instant;
 
-use orthant::{Anchors, Features, Measure, Method, Options, Solution, Solver, divergence, rot};
+use orthant::{
+    Measure, Method, Options, Solution, Solver, divergence,
+    options::{Anchors, Features},
+    rot,
+};
 use orthant_support::Failure;
 use orthant_support::clouds::{caps, figure_1};
 use serde_json::json;

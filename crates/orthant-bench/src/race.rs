@@ -4,7 +4,9 @@ use std::io::Write;
 use std::time::Instant;
 
 use orthant::{
-    Algorithm, Anchors, Features, Measure, Method, Options, Points, Precision, Solution, rot,
+    Measure, Method, Options, Points, Precision, Solution,
+    options::{Algorithm, Anchors, Features},
+    rot,
 };
 use orthant_io::{Cloud, ReadOptions, Values};
 use orthant_support::Failure;

@@ -4,7 +4,12 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use orthant::{Barycenters, Measure, Next, Options, Points, Rest, Step};
+use orthant::{
+    Measure, Options, Points,
+    barycenter::Barycenters,
+    control::Next,
+    descent::{Rest, Step},
+};
 use orthant_draw::{MOST_POINTS, Picture, thinned};
 use orthant_io::{Cells, Series};
 use orthant_support::Failure;

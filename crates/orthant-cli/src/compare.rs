@@ -9,7 +9,11 @@ mod text;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use orthant::{Comparer, Comparison, Measure, Next, Options, Pair};
+use orthant::{
+    Measure, Options,
+    compare::{Comparer, Comparison, Pair},
+    control::Next,
+};
 use orthant_io::TableFormat;
 use orthant_support::Failure;
 use orthant_support::failure::NOT_CONVERGED;

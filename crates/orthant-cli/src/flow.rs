@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use orthant::{Cloud, Descent, Measure, Next, Options, Rest, Step};
+use orthant::{
+    Cloud, Measure, Options,
+    control::Next,
+    descent::{Descent, Rest, Step},
+};
 use orthant_draw::{MOST_ARROWS, MOST_POINTS, Panel, Picture, thinned};
 use orthant_io::{Cells, Others, Series};
 use orthant_support::Failure;

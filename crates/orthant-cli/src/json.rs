@@ -1,6 +1,6 @@
 //! Results for programs: one schema for all commands, which `docs/schema.json` describes.
 
-use orthant::{Interval, Solution, Times};
+use orthant::{Interval, Solution, results::Times};
 use serde::Serialize;
 
 use crate::settings::SettingsJson;
@@ -82,7 +82,7 @@ impl MethodJson {
     pub(crate) fn of(solution: &Solution) -> Self {
         MethodJson {
             name: solution.method.as_str(),
-            anchors: solution.anchors.map(orthant::Anchors::as_str),
+            anchors: solution.anchors.map(orthant::options::Anchors::as_str),
             rank: solution.rank,
             reason: solution.reason.clone(),
         }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use orthant::{Cloud as Side, MOST_LABELS, Plan, Solver, Vote};
+use orthant::{
+    Cloud as Side, Plan, Solver,
+    plan::{MOST_LABELS, Vote},
+};
 use orthant_draw::Picture;
 use orthant_io::{Cells, Other, Others, Series, TableFormat};
 use orthant_support::Failure;

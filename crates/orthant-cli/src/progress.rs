@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget};
-use orthant::{Next, Observer, Phase, Progress, Term};
+use orthant::control::{Next, Observer, Phase, Progress, Term};
 use orthant_support::number::rough;
 use orthant_support::{Failure, progress};
 use serde::Serialize;
@@ -137,7 +137,7 @@ pub(crate) struct StepBar {
 }
 
 impl StepBar {
-    pub(crate) fn show(&self, step: &orthant::Step<'_>, what: &str) {
+    pub(crate) fn show(&self, step: &orthant::descent::Step<'_>, what: &str) {
         let words = format!(
             "step {} of {} at most: {what} {}",
             step.number,

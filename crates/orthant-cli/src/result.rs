@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use orthant::{Divergence, Solution, Stop, Used};
+use orthant::{Divergence, Solution, Stop, results::Used};
 use orthant_support::number::{count, number, rough, seconds};
 use serde::Serialize;
 

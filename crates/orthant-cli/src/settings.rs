@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use orthant::anchors::Draw;
 use orthant::{
-    Algorithm, Anchors, Features, Landmarks, Measure, Method, Options, Precision, mean_cost,
+    Measure, Method, Options, Precision, mean_cost,
+    options::{Algorithm, Anchors, Features, Landmarks},
 };
 use orthant_support::Failure;
 use orthant_support::memory;

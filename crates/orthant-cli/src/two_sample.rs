@@ -4,7 +4,11 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use orthant::{Next, Stop, TwoSample, TwoSampleTest};
+use orthant::{
+    Stop,
+    control::Next,
+    two_sample::{TwoSample, TwoSampleTest},
+};
 use orthant_draw::{Panel, Picture};
 use orthant_io::{Cells, Series};
 use orthant_support::Failure;

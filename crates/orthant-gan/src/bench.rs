@@ -6,7 +6,11 @@ use std::time::Instant;
 use burn::Tensor;
 use burn::tensor::{Device, TensorData};
 use orthant::features::Gaussian;
-use orthant::{Cloud, Cost, Features, Measure, Method, Options, Points, plans};
+use orthant::{
+    Cloud, Measure, Method, Options, Points,
+    options::{Cost, Features},
+    plans,
+};
 use serde::Serialize;
 
 use crate::error::Result;

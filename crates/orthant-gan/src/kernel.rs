@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use orthant::features::{FeatureMap, Gaussian, stride};
-use orthant::{Cloud, Divergence, Features, Measure, Method, Options, Plans, Points, Solver};
+use orthant::{
+    Cloud, Divergence, Measure, Method, Options, Plans, Points, Solver, options::Features,
+};
 
 use crate::error::Result;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use indicatif::ProgressBar;
-use orthant::{Algorithm, Method, Options, rot};
+use orthant::{Method, Options, options::Algorithm, rot};
 use orthant_support::Failure;
 use orthant_support::clouds;
 use orthant_support::number::duration;

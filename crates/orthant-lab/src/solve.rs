@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use orthant::{
-    Algorithm, Measure, Method, Next, Options, OptionsBuilder, Progress, Solution, Solver, Stop,
+    Measure, Method, Options, Solution, Solver, Stop,
+    control::{Next, Progress},
+    options::{Algorithm, OptionsBuilder},
 };
 use orthant_support::Failure;
 use orthant_support::number::{duration, short};

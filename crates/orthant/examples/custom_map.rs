@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use orthant::{Features, Measure, Method, Options, Points, features, rot};
+use orthant::{Measure, Method, Options, Points, features, options::Features, rot};
 
 pub(crate) fn main() -> orthant::Result<()> {
     // How near a point of the line is to each of nine places, and a little for all.

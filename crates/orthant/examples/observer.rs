@@ -1,7 +1,11 @@
 //! Watches a solve, and ends it early. `cargo run --release --example observer`
 #![allow(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use orthant::{Algorithm, Measure, Method, Next, Options, Points, Progress, Solver};
+use orthant::{
+    Measure, Method, Options, Points, Solver,
+    control::{Next, Progress},
+    options::Algorithm,
+};
 
 pub(crate) fn main() -> orthant::Result<()> {
     let cloud = |scale: f64| -> Vec<f64> {

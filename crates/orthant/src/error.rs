@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A [`Cancel`](crate::Cancel) ended it.
+    /// A [`Cancel`](crate::control::Cancel) ended it.
     #[error("the computation was cancelled")]
     Cancelled,
 

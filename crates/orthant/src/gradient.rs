@@ -285,8 +285,8 @@ impl<'g> Gradient<'g> {
     }
 
     /// By the logarithms of the features of a cloud, point by point, all `n r` of them: `-eps w_ik`. What networks that
-    /// make logarithms of features want. Refused above [`DENSE_LIMIT`](crate::DENSE_LIMIT) or the
-    /// [`max_memory`](crate::OptionsBuilder::max_memory) of the options.
+    /// make logarithms of features want. Refused above [`DENSE_LIMIT`] or the
+    /// [`max_memory`](crate::options::OptionsBuilder::max_memory) of the options.
     pub fn log_features(&self, cloud: Cloud) -> Result<Vec<f64>> {
         let rank = self.rank()?;
         let count = self.problem.measures()[cloud as usize].support().len();
@@ -342,7 +342,7 @@ impl std::fmt::Debug for Gradient<'_> {
 /// kernel.
 ///
 /// ```
-/// use orthant::{Cloud, Features, Measure, Method, Options, Points, features::FeatureMatrix, plan};
+/// use orthant::{Cloud, Measure, Method, Options, Points, plan, features::FeatureMatrix, options::Features};
 /// let xi = FeatureMatrix::new(vec![1.0, 2.0, 3.0, 1.0], 2, 2)?;
 /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
 /// let method = Method::Factored(Features::Explicit(xi.clone(), xi));
@@ -439,8 +439,8 @@ impl LowRank {
         Ok(out)
     }
 
-    /// All entries, row-major. Refused above [`DENSE_LIMIT`](crate::DENSE_LIMIT) or the
-    /// [`max_memory`](crate::OptionsBuilder::max_memory) of the options.
+    /// All entries, row-major. Refused above [`DENSE_LIMIT`] or the
+    /// [`max_memory`](crate::options::OptionsBuilder::max_memory) of the options.
     pub fn to_dense(&self) -> Result<Vec<f64>> {
         let Shape { rows, columns } = self.shape();
         check_bytes(rows, columns, self.limit)?;

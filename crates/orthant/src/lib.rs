@@ -51,8 +51,9 @@
 //!
 //! # Unbalanced transport
 //!
-//! With [`OptionsBuilder::rho_x`], [`OptionsBuilder::rho_y`] or [`OptionsBuilder::reach`] the marginals of the
-//! plan may differ from the weights, which then count as given and need not have the same sum:
+//! With [`rho_x`](options::OptionsBuilder::rho_x), [`rho_y`](options::OptionsBuilder::rho_y) or
+//! [`reach`](options::OptionsBuilder::reach) the marginals of the plan may differ from the weights, which then count as
+//! given and need not have the same sum:
 //!
 //! ```text
 //! value_kl = min_P <P, C> + eps KL(P | a b^T) + rho_x KL(P 1 | a) + rho_y KL(P^T 1 | b)
@@ -64,9 +65,24 @@
 //! # Several clouds
 //!
 //! [`barycenter`] finds weights on given points that are as close as can be to several measures, and
-//! [`Descent::barycenter`] points that are free; [`flow`] moves a cloud to another along the gradient of the
-//! divergence; [`compare`] has the divergences of all pairs of many clouds; [`two_sample`] tests whether two clouds are draws from
-//! one distribution, by permutations of their points.
+//! [`Descent::barycenter`](descent::Descent::barycenter) points that are free; [`flow`](descent::flow()) moves a cloud to
+//! another along the gradient of the divergence; [`compare`] has the divergences of all pairs of many clouds;
+//! [`two_sample`] tests whether two clouds are draws from one distribution, by permutations of their points.
+//!
+//! # Where things are
+//!
+//! The root has what most programs need: clouds ([`Points`], [`Measure`]), [`Options`] with a [`Method`], the functions
+//! [`rot`], [`divergence`] and [`plan`](plan()) or a [`Solver`] with an observer or a warm start, and their results. The rest
+//! is in modules:
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`options`] | costs, features, anchors, algorithms, and the builder of options |
+//! | [`features`], [`anchors`] | feature maps, also of your own; where anchors are |
+//! | [`control`] | observers, tokens that end a computation |
+//! | [`measure`](mod@measure), [`results`], [`plan`](mod@plan), [`gradient`] | what the types of the root consist of |
+//! | [`barycenter`], [`compare`], [`descent`], [`two_sample`] | several clouds |
+//! | [`theory`] | the statements of the paper as functions |
 //!
 //! # Features
 //!
@@ -81,19 +97,20 @@
 //! - No allocation inside the iterations.
 
 pub mod anchors;
+#[doc(hidden)]
 pub mod bench;
-mod control;
+pub mod control;
 mod coordinates;
 mod error;
 pub mod features;
-mod gradient;
+pub mod gradient;
 mod kernel;
-mod measure;
+pub mod measure;
 mod numerics;
-mod options;
-mod plan;
+pub mod options;
+pub mod plan;
 mod problem;
-mod results;
+pub mod results;
 mod rows;
 mod sampling;
 mod sinkhorn;
@@ -103,28 +120,17 @@ mod term;
 pub mod theory;
 mod words;
 
-pub use control::{Cancel, Next, Observer, Progress, Stop};
+pub use control::Stop;
 pub use coordinates::{mean_cost, mean_squared_distance};
 pub use error::{Error, Result};
-pub use features::Landmarks;
-pub use gradient::{Gradient, LowRank};
-pub use measure::{Measure, Points, Support, Values};
-pub use options::{Algorithm, Anchors, Cost, Features, Method, Options, OptionsBuilder, Precision};
-#[cfg(feature = "serde")]
-pub use plan::KeptPlan;
-pub use plan::{MOST_LABELS, Plan, Plans, Vote};
-pub use results::{
-    Certainty, DENSE_LIMIT, Divergence, Interval, Kernels, PAIRS_LIMIT, Solution, Times, Used,
-};
-pub use rows::CostMatrix;
+pub use gradient::Gradient;
+pub use measure::{Measure, Points};
+pub use options::{Method, Options, Precision};
+pub use plan::{Plan, Plans};
+pub use results::{Certainty, Divergence, Interval, Solution};
 pub use solver::{Solver, divergence, plan, plans, rot};
-pub use tasks::barycenter::{Barycenter, Barycenters, barycenter};
-pub use tasks::compare::{
-    Comparer, Comparison, Embedding, Merge, Pair, Sharing, compare, embedding, leaves, linkage,
-};
-pub use tasks::descent::{Descent, Flow, FreeBarycenter, Rest, Step, flow};
-pub use tasks::two_sample::{TwoSample, TwoSampleTest, two_sample};
-pub use words::{Cloud, Phase, Shape, Term};
+pub use tasks::{barycenter, compare, descent, two_sample};
+pub use words::{Cloud, Shape};
 
 /// The examples of the README.
 #[cfg(doctest)]

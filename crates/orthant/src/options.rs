@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use crate::anchors::Draw;
 use crate::control::{Cancel, Clock};
 use crate::error::{Error, Result};
-use crate::features::{FeatureMap, FeatureMatrix, Landmarks};
-use crate::rows::CostMatrix;
+use crate::features::{FeatureMap, FeatureMatrix};
+
+pub use crate::features::Landmarks;
+pub use crate::rows::CostMatrix;
 
 /// How the kernel is applied.
 #[derive(Debug, Clone, Default)]
@@ -503,7 +505,7 @@ impl<'a> OptionsBuilder<'a> {
 
     /// Whether [`Solution::transport_cost`](crate::Solution::transport_cost) may go over all pairs, where the cost is
     /// defined by features and nothing quicker is known: no for training loops, in which nobody reads it. Default: yes,
-    /// up to [`PAIRS_LIMIT`](crate::PAIRS_LIMIT).
+    /// up to [`PAIRS_LIMIT`](crate::results::PAIRS_LIMIT).
     #[must_use]
     pub fn pair_costs(mut self, pairs: bool) -> Self {
         self.options.pair_costs = pairs;

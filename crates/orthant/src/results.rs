@@ -30,7 +30,7 @@ pub struct Solution {
     pub mass: f64,
     /// The regularisation.
     pub epsilon: f64,
-    /// What it costs to change the marginals: see [`OptionsBuilder::rho_x`](crate::OptionsBuilder::rho_x).
+    /// What it costs to change the marginals: see [`OptionsBuilder::rho_x`](crate::options::OptionsBuilder::rho_x).
     pub rho: [f64; 2],
     /// `alpha = eps log u` for every point of the first cloud. At a point of weight zero, where that
     /// is minus infinity, its extension `-eps log (K v)_i`: see [`Solution::potential_kl_x`].
@@ -169,7 +169,7 @@ impl Certainty {
 pub const PAIRS_LIMIT: f64 = 2e9;
 
 /// Bytes above which [`Plan::to_dense`](crate::Plan::to_dense) is refused, unless the options have a
-/// [`max_memory`](crate::OptionsBuilder::max_memory).
+/// [`max_memory`](crate::options::OptionsBuilder::max_memory).
 pub const DENSE_LIMIT: u64 = 1 << 30;
 
 /// The time of a solve, by phase.

@@ -319,8 +319,9 @@ mod tests {
     use lambert_w::lambert_w0;
 
     use super::*;
+    use crate::control::{Next, Progress};
     use crate::features::{ArcCosine, Gaussian, Linear};
-    use crate::{Error, Measure, Method, Next, Options, Progress, Solver, rot};
+    use crate::{Error, Measure, Method, Options, Solver, rot};
 
     /// Lemma 1 with the exponent of its proof.
     fn phi(x: &[f64], u: &[f64], q: f64, epsilon: f64) -> f64 {

@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use common::normal_measure;
 use orthant::{
-    Algorithm, Anchors, Barycenters, Cost, Features, Measure, Method, Next, Options, Precision,
-    Progress, Solution, Solver, Term,
+    Measure, Method, Options, Precision, Solution, Solver,
+    barycenter::Barycenters,
+    control::{Next, Progress, Term},
+    options::{Algorithm, Anchors, Cost, Features},
 };
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};

@@ -6,8 +6,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use orthant::{
-    Barycenters, Cancel, Comparer, Descent, Error, Measure, Method, Next, Observer, Options,
-    OptionsBuilder, Phase, Points, Progress, Rest, Solver, Stop, TwoSampleTest, divergence, rot,
+    Error, Measure, Method, Options, Points, Solver, Stop,
+    barycenter::Barycenters,
+    compare::Comparer,
+    control::{Cancel, Next, Observer, Phase, Progress},
+    descent::{Descent, Rest},
+    divergence,
+    options::OptionsBuilder,
+    rot,
+    two_sample::TwoSampleTest,
 };
 
 /// One at a time: what one waits for is no fault of another.

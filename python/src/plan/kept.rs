@@ -2,7 +2,12 @@
 
 use numpy::PyArrayMethods;
 use orthant::features::FeatureMatrix;
-use orthant::{Cost, Features, KeptPlan, Method, Plan as Coupling, Values};
+use orthant::{
+    Method, Plan as Coupling,
+    measure::Values,
+    options::{Cost, Features},
+    plan::KeptPlan,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};

@@ -1,6 +1,6 @@
 //! The order, the tree and the plane of a complete matrix.
 
-use orthant::{Comparison, Merge, embedding, leaves, linkage};
+use orthant::compare::{Comparison, Merge, embedding, leaves, linkage};
 use orthant_draw::{Panel, Picture};
 use orthant_support::Failure;
 

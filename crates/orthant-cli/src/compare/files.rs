@@ -1,6 +1,6 @@
 //! Tables of a comparison.
 
-use orthant::{Comparison, Pair};
+use orthant::compare::{Comparison, Pair};
 use orthant_io::{Cells, Series, TableFormat};
 use orthant_support::Failure;
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use orthant::{Certainty, Interval, Measure, Pair, Used, Values};
+use orthant::{Certainty, Interval, Measure, compare::Pair, measure::Values, results::Used};
 use orthant_io::{Checksum, Journal};
 use orthant_support::Failure;
 use serde::{Deserialize, Serialize};

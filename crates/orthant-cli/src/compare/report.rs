@@ -1,6 +1,6 @@
 //! The comparison for programs.
 
-use orthant::{Merge, Pair};
+use orthant::compare::{Merge, Pair};
 use serde::Serialize;
 
 use super::{Answer, Arrangement, pairs_of};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use orthant::{Comparison, Pair, Sharing};
+use orthant::compare::{Comparison, Pair, Sharing};
 use orthant_support::number::{brief, count, rough, seconds};
 use orthant_support::table::{align_numbers, lines, table};
 

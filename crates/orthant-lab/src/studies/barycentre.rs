@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use orthant::{Features, Measure, Method, Options, Points, barycenter};
+use orthant::{Measure, Method, Options, Points, barycenter::barycenter, options::Features};
 use orthant_draw::{Panel, Picture};
 use orthant_support::Failure;
 use orthant_support::number::{digits, duration, short};

@@ -5,7 +5,12 @@ use std::time::{Duration, Instant};
 
 use orthant::features::Gaussian;
 use orthant::theory::{iterations_order, q_theta};
-use orthant::{Algorithm, Method, Next, Options, Progress, Solver, rot};
+use orthant::{
+    Method, Options, Solver,
+    control::{Next, Progress},
+    options::Algorithm,
+    rot,
+};
 use orthant_draw::{Panel, Picture};
 use orthant_support::Failure;
 use orthant_support::clouds::{self, Clouds};

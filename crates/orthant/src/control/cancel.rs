@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Ends a computation from another thread, at any time: a handler of Ctrl-C, a button.
 ///
-/// An [`Observer`](crate::Observer) ends a solve after an iteration, with what there is. This ends whatever goes on,
+/// An [`Observer`](crate::control::Observer) ends a solve after an iteration, with what there is. This ends whatever goes on,
 /// storing features, drawing certificates, maps, in a few milliseconds, and leaves nothing. Clones are the same token.
 ///
 /// The passes over the points ask for it before every few rows, and unwind from there to [`Cancel::run`]: no number is
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// nothing happens.
 ///
 /// ```
-/// use orthant::{Cancel, Error, Measure, Method, Options, Points, rot};
+/// use orthant::{Error, Measure, Method, Options, Points, rot, control::Cancel};
 /// let cancel = Cancel::default();
 /// let options = Options::builder(0.1).method(Method::online()).cancel(cancel.clone()).build()?;
 /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
@@ -46,12 +46,12 @@ struct Unwound(Cancel);
 
 impl Cancel {
     /// A token that ends with this one, and by itself at a point in time: what it [runs](Cancel::run) is
-    /// [`Error::Cancelled`] then. A [`time_limit`](crate::OptionsBuilder::time_limit) ends a solve with what there is;
+    /// [`Error::Cancelled`] then. A [`time_limit`](crate::options::OptionsBuilder::time_limit) ends a solve with what there is;
     /// this ends whatever comes after it too, maps and samples of its plan.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
-    /// use orthant::{Cancel, Error, Measure, Method, Options, Points, rot};
+    /// use orthant::{Error, Measure, Method, Options, Points, rot, control::Cancel};
     /// let cancel = Cancel::default().until(Instant::now() + Duration::from_millis(5));
     /// let options = Options::builder(0.1).method(Method::online()).cancel(cancel.clone()).build()?;
     /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);

@@ -9,3 +9,5 @@ pub use cancel::Cancel;
 pub(crate) use clock::Clock;
 pub(crate) use observer::{Clocked, Watched, begin};
 pub use observer::{Next, Observer, Progress, Stop};
+
+pub use crate::words::{Phase, Term};

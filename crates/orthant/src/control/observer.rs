@@ -42,7 +42,7 @@ pub struct Progress<'a> {
     /// Iterations done, from 1.
     pub iteration: usize,
     /// L1 error of the marginal that Algorithm 1 tests: its distance from what the iteration made of it,
-    /// relative to the mass of the plan. With [`Algorithm::Accelerated`](crate::Algorithm::Accelerated) that of both marginals.
+    /// relative to the mass of the plan. With [`Algorithm::Accelerated`](crate::options::Algorithm::Accelerated) that of both marginals.
     pub marginal_error: f64,
     /// Time since the solve began.
     pub elapsed: Duration,
@@ -51,7 +51,7 @@ pub struct Progress<'a> {
 
 impl Progress<'_> {
     /// The dual value now: a lower bound of the value of the solve once the plan has mass 1. With
-    /// [`Algorithm::Accelerated`](crate::Algorithm::Accelerated) the largest so far. For unbalanced problems that of [`Solution::value_kl`](crate::Solution::value_kl).
+    /// [`Algorithm::Accelerated`](crate::options::Algorithm::Accelerated) the largest so far. For unbalanced problems that of [`Solution::value_kl`](crate::Solution::value_kl).
     ///
     /// Computed on request; costs a logarithm a point.
     pub fn value(&mut self) -> f64 {

@@ -24,7 +24,7 @@ pub struct FromFn<F> {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use orthant::{Features, Measure, Method, Options, Points, features, rot};
+/// use orthant::{Measure, Method, Options, Points, features, rot, options::Features};
 /// // A kernel of points of the plane: 1 + exp(x_1 + y_1) + exp(x_2 + y_2).
 /// let map = features::from_fn(2, 3, |x, out| {
 ///     out.copy_from_slice(&[1.0, x[0].exp(), x[1].exp()]);

@@ -79,7 +79,7 @@ impl Gaussian {
     /// ```
     ///
     /// Distances are taken from the origin: move the clouds there if they are far from it. The epsilon of the solve
-    /// should be this one, and the map one of [`Features::Map`](crate::Features::Map).
+    /// should be this one, and the map one of [`Features::Map`](crate::options::Features::Map).
     ///
     /// ```
     /// use orthant::{Points, features::{FeatureMap, Gaussian}};

@@ -284,7 +284,7 @@ impl<'a> Measure<'a> {
     }
 
     /// The sum of the weights as they were given. Balanced transport is between the normalised weights; if
-    /// a marginal is relaxed ([`rho_x`](crate::OptionsBuilder::rho_x)), it is between the weights as given.
+    /// a marginal is relaxed ([`rho_x`](crate::options::OptionsBuilder::rho_x)), it is between the weights as given.
     pub fn mass(&self) -> f64 {
         self.mass
     }

@@ -28,7 +28,7 @@ use crate::words::{Cloud, Shape, Term};
 /// asked for, in double precision. `K` is the kernel that was used: for features theirs, for exact methods the exact
 /// one. Points are counted from 0, as they were given; those of weight zero have rows and columns of zeros. The plan
 /// is taken as it is: before convergence its marginals are not the weights. If a marginal is relaxed
-/// ([`rho_x`](crate::OptionsBuilder::rho_x)) the plan has the mass that goes with the weights as given.
+/// ([`rho_x`](crate::options::OptionsBuilder::rho_x)) the plan has the mass that goes with the weights as given.
 ///
 /// | | features, rank `r` | lattice | exact |
 /// |---|---|---|---|
@@ -163,7 +163,7 @@ impl<'p> Plan<'p> {
     }
 
     /// All `n m` entries, row-major. Refused above [`DENSE_LIMIT`], or above the
-    /// [`max_memory`](crate::OptionsBuilder::max_memory) of the options.
+    /// [`max_memory`](crate::options::OptionsBuilder::max_memory) of the options.
     pub fn to_dense(&self) -> Result<Vec<f64>> {
         let Shape { rows, columns } = self.shape();
         self.check_bytes(

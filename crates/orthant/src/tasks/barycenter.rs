@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Everything is in logarithms, as messages of kernels are: the second step is a half-iteration of Sinkhorn's
-//! algorithm whose marginal is given as `log p` (a relaxed one with `tau = 1`, [`Relaxed`]). A common factor of `p`
+//! algorithm whose marginal is given as `log p` (a relaxed one with `tau = 1`). A common factor of `p`
 //! only moves into the `u_k`, so `p` is divided by its sum, and no epsilon is too small.
 //!
 //! `W` blurs: of one measure the barycentre is `K^T (a / K 1)`, wider than `a` by `eps / 2` in the variance. Without
@@ -46,7 +46,7 @@ use crate::words::{Cloud, Phase, Term};
 /// and of costs have a row for each point of a measure, so all measures are histograms on points of one number.
 ///
 /// ```
-/// use orthant::{Measure, Options, Points, barycenter};
+/// use orthant::{Measure, Options, Points, barycenter::barycenter};
 /// // Two bumps on a grid, at 2 and at 6: between them is one at 4.
 /// let grid: Vec<f64> = (0..81).map(|i| f64::from(i) / 10.0).collect();
 /// let bump = |at: f64| -> Vec<f64> { grid.iter().map(|x| (-2.0 * (x - at).powi(2)).exp()).collect() };
@@ -119,7 +119,7 @@ impl Barycenter {
     /// paper's Figure 6 (e) has temperature 1000.
     ///
     /// ```
-    /// # use orthant::{Measure, Options, Points, barycenter};
+    /// # use orthant::{Measure, Options, Points, barycenter::barycenter};
     /// let support = Points::new(vec![0.0, 1.0, 2.0], 1)?;
     /// let a = Measure::weighted(support.borrowed(), &[1.0, 2.0, 1.0])?;
     /// let found = barycenter(&[a], &[1.0], &support, &Options::builder(0.01).build()?)?;

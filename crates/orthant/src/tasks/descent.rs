@@ -34,7 +34,7 @@ use crate::words::{Cloud, Term};
 /// it gets in a hundred steps.
 ///
 /// ```
-/// use orthant::{Measure, Options, Points, flow};
+/// use orthant::{Measure, Options, Points, descent::flow};
 /// let mu = Measure::uniform(Points::new(vec![0.2, 0.3, 0.9], 1)?);
 /// let nu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
 /// let flow = flow(&mu, &nu, &Options::builder(0.1).tolerance(1e-9).build()?)?;
@@ -52,7 +52,7 @@ type Each<'s> = dyn FnMut(&Step<'_>) -> Next + Send + 's;
 /// How points move: flows and barycentres of free points, with their step rule.
 ///
 /// ```
-/// use orthant::{Descent, Measure, Next, Options, Points, Rest};
+/// use orthant::{Measure, Options, Points, control::Next, descent::{Descent, Rest}};
 /// // The barycentre of two translates of a triangle is one in the middle.
 /// let at = |t: f64| Measure::uniform(Points::new(vec![t, 0.0, t + 1.0, 0.0, t, 1.0], 2).unwrap());
 /// let options = Options::builder(0.1).tolerance(1e-9).build()?;
@@ -187,7 +187,7 @@ pub struct FreeBarycenter {
 impl<'s, 'o> Descent<'s, 'o> {
     /// Steps of size 1 at most, momentum 0.5, a hundred steps, or until the gradient is a thousandth of the first one.
     ///
-    /// A [`time_limit`](crate::OptionsBuilder::time_limit) is that of all steps together. Each solve starts from the
+    /// A [`time_limit`](crate::options::OptionsBuilder::time_limit) is that of all steps together. Each solve starts from the
     /// potentials of the step before.
     pub fn new(options: &'o Options<'o>) -> Self {
         Descent {

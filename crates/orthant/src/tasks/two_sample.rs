@@ -60,7 +60,7 @@ use crate::words::{Cloud, Phase, Term};
 /// Tests whether two clouds are draws from one distribution, with this many random permutations.
 ///
 /// ```
-/// use orthant::{Measure, Options, Points, two_sample};
+/// use orthant::{Measure, Options, Points, two_sample::two_sample};
 /// let x: Vec<f64> = (0..40).map(|i| (f64::from(i) * 0.37).sin()).collect();
 /// let y: Vec<f64> = (0..60).map(|i| 1.0 + (f64::from(i) * 0.73).sin()).collect();
 /// let (mu, nu) = (Measure::uniform(Points::new(&x, 1)?), Measure::uniform(Points::new(&y, 1)?));

@@ -7,8 +7,11 @@ use std::time::Duration;
 use crate::common::{figure_1, normal, relative, wide_weights};
 use orthant::features::{ArcCosine, FeatureMatrix};
 use orthant::{
-    Algorithm, Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Next,
-    Options, OptionsBuilder, Points, Precision, Progress, Solution, Solver, Stop, divergence, rot,
+    Error, Measure, Method, Options, Points, Precision, Solution, Solver, Stop,
+    control::{Next, Progress},
+    divergence,
+    options::{Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks, OptionsBuilder},
+    rot,
 };
 use rayon::ThreadPoolBuilder;
 

@@ -2,8 +2,11 @@
 
 use crate::common::shapes::Shape;
 use orthant::{
-    Certainty, Cost, CostMatrix, Divergence, Error, Measure, Method, Options, Points, Precision,
-    compare, divergence, mean_squared_distance, rot,
+    Certainty, Divergence, Error, Measure, Method, Options, Points, Precision,
+    compare::compare,
+    divergence, mean_squared_distance,
+    options::{Cost, CostMatrix},
+    rot,
 };
 
 fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {

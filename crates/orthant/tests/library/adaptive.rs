@@ -3,8 +3,10 @@
 use crate::common::{relative, shapes::Shape};
 use orthant::anchors::Draw;
 use orthant::{
-    Anchors, Certainty, Features, Measure, Method, Options, OptionsBuilder, Points, Solution, Used,
-    divergence, mean_squared_distance, rot,
+    Certainty, Measure, Method, Options, Points, Solution, divergence, mean_squared_distance,
+    options::{Anchors, Features, OptionsBuilder},
+    results::Used,
+    rot,
 };
 
 fn clouds(shape: Shape, n: usize, dim: usize, seed: u64) -> [Measure<'static>; 2] {

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use crate::common::{relative, shapes::Shape};
 use orthant::{
-    Algorithm, Cost, CostMatrix, Measure, Method, Next, Options, OptionsBuilder, Points, Progress,
-    Solver, Stop, divergence, mean_squared_distance, rot,
+    Measure, Method, Options, Points, Solver, Stop,
+    control::{Next, Progress},
+    divergence, mean_squared_distance,
+    options::{Algorithm, Cost, CostMatrix, OptionsBuilder},
+    rot,
 };
 
 fn clouds(shape: Shape, n: usize, dim: usize, seed: u64) -> [Measure<'static>; 2] {
@@ -64,8 +67,11 @@ fn there_are_no_stages_where_they_do_not_pay() {
         assert_eq!(rot(&mu, &nu, &options).unwrap().stages, 1);
     }
     // Costs that are a function of epsilon have no others.
-    let linear =
-        Method::Factored(orthant::Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 });
+    let linear = Method::Factored(orthant::options::Features::ArcCosine {
+        order: 1,
+        kappa: 0.1,
+        sigma: 1.5,
+    });
     let tiny = options(1e-6, Algorithm::Auto, linear).build().unwrap();
     assert_eq!(rot(&mu, &nu, &tiny).unwrap().stages, 1);
     // Who has potentials needs no others.

@@ -1,6 +1,6 @@
 //! Points from matrices of other crates, and matrices from points.
 
-use orthant::{Error, Points, Values};
+use orthant::{Error, Points, measure::Values};
 
 /// Six coordinates of three points.
 const VALUES: [f64; 6] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];

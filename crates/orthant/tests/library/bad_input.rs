@@ -6,8 +6,10 @@ use crate::common::{figure_1, relative};
 use orthant::anchors::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{
-    Algorithm, Anchors, Cloud, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method,
-    Options, Points, Precision, Result, Solution, Solver, divergence, mean_squared_distance, rot,
+    Cloud, Error, Measure, Method, Options, Points, Precision, Result, Solution, Solver,
+    divergence, mean_squared_distance,
+    options::{Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks},
+    rot,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -2,8 +2,11 @@
 
 use orthant::features::FeatureMatrix;
 use orthant::{
-    Anchors, Barycenter, Barycenters, Cost, CostMatrix, Error, Features, Measure, Method, Next,
-    Options, OptionsBuilder, Points, Precision, Progress, Solver, Stop, barycenter, divergence,
+    Error, Measure, Method, Options, Points, Precision, Solver, Stop,
+    barycenter::{Barycenter, Barycenters, barycenter},
+    control::{Next, Progress},
+    divergence,
+    options::{Anchors, Cost, CostMatrix, Features, OptionsBuilder},
     rot,
 };
 

@@ -3,8 +3,10 @@
 use crate::common::shapes::Shape;
 use orthant::anchors::Draw;
 use orthant::{
-    Anchors, Certainty, Features, Measure, Method, Options, Points, Precision, Solution,
-    divergence, mean_squared_distance, rot,
+    Certainty, Measure, Method, Options, Points, Precision, Solution, divergence,
+    mean_squared_distance,
+    options::{Anchors, Features},
+    rot,
 };
 
 fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {

@@ -8,9 +8,11 @@ use crate::common::{normal, normal_measure, wide_weights};
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMap, Gaussian};
 use orthant::{
-    Anchors, Certainty, Comparer, Comparison, Cost, CostMatrix, Error, Features, Measure, Method,
-    Next, Options, OptionsBuilder, Pair, Points, Precision, Progress, Sharing, Term, compare,
-    divergence, embedding, linkage, mean_cost,
+    Certainty, Error, Measure, Method, Options, Points, Precision,
+    compare::{Comparer, Comparison, Pair, Sharing, compare, embedding, linkage},
+    control::{Next, Progress, Term},
+    divergence, mean_cost,
+    options::{Anchors, Cost, CostMatrix, Features, OptionsBuilder},
 };
 
 /// Four clouds of different sizes and shapes in the plane, one with weights and points of weight zero.

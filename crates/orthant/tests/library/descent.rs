@@ -3,8 +3,13 @@
 use std::time::Duration;
 
 use orthant::{
-    Anchors, Cloud, CostMatrix, Descent, Error, Features, Measure, Method, Next, Options,
-    OptionsBuilder, Points, Progress, Rest, anchors::Draw, divergence, flow, plans,
+    Cloud, Error, Measure, Method, Options, Points,
+    anchors::Draw,
+    control::{Next, Progress},
+    descent::{Descent, Rest, flow},
+    divergence,
+    options::{Anchors, CostMatrix, Features, OptionsBuilder},
+    plans,
 };
 
 use crate::common::{normal, normal_measure};
@@ -342,7 +347,7 @@ fn bad_settings_are_errors() {
     let nystrom = Options::builder(0.2).method(Method::nystrom()).build().unwrap();
     assert!(matches!(flow(&mu, &nu, &nystrom).unwrap_err(), Error::NoDerivative { .. }));
     let costs = CostMatrix::new(vec![1.0; 30], 5, 6).unwrap();
-    let method = Method::Dense(orthant::Cost::Matrix(costs));
+    let method = Method::Dense(orthant::options::Cost::Matrix(costs));
     let given = Options::builder(0.2).method(method).build().unwrap();
     assert!(flow(&mu, &nu, &given).is_err());
 }

@@ -3,9 +3,12 @@
 use crate::common::{normal, normal_measure, relative, shapes::Shape, wide_weights};
 use orthant::anchors::Draw;
 use orthant::{
-    Algorithm, Anchors, Certainty, Divergence, Error, Features, Kernels, Measure, Method, Next,
-    Options, OptionsBuilder, Points, Precision, Progress, Solution, Solver, Used, divergence,
-    mean_squared_distance, rot,
+    Certainty, Divergence, Error, Measure, Method, Options, Points, Precision, Solution, Solver,
+    control::{Next, Progress},
+    divergence, mean_squared_distance,
+    options::{Algorithm, Anchors, Features, OptionsBuilder},
+    results::{Kernels, Used},
+    rot,
 };
 
 fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {

@@ -7,7 +7,9 @@ use crate::common::{normal, relative};
 use orthant::features::{self, ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::theory;
 use orthant::{
-    Cloud, Cost, Error, Features, Measure, Method, Options, Points, Shape, divergence, rot,
+    Cloud, Error, Measure, Method, Options, Points, Shape, divergence,
+    options::{Cost, Features},
+    rot,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -366,7 +368,8 @@ fn an_explicit_matrix_stands_for_its_product() {
         FeatureMatrix::new(&xi, 3, 2).unwrap(),
         FeatureMatrix::new(&zeta, 2, 2).unwrap(),
     );
-    let exact = solve(Method::Dense(Cost::Matrix(orthant::CostMatrix::new(costs, 3, 2).unwrap())));
+    let exact =
+        solve(Method::Dense(Cost::Matrix(orthant::options::CostMatrix::new(costs, 3, 2).unwrap())));
     let found = solve(Method::Factored(features));
     assert!(relative(found.value, exact.value) < 1e-12);
     assert!(relative(found.transport_cost.unwrap(), exact.transport_cost.unwrap()) < 1e-12);

@@ -11,8 +11,11 @@ use orthant::features::{
     ArcCosine, Derivative, FeatureMap, FeatureMatrix, Gaussian, Linear, stride,
 };
 use orthant::{
-    Anchors, Cloud, Cost, CostMatrix, Error, Features, Gradient, Measure, Method, Options,
-    OptionsBuilder, Points, Precision, Solver, anchors::Draw, divergence, plan, plans, rot,
+    Cloud, Error, Gradient, Measure, Method, Options, Points, Precision, Solver,
+    anchors::Draw,
+    divergence,
+    options::{Anchors, Cost, CostMatrix, Features, OptionsBuilder},
+    plan, plans, rot,
 };
 use rayon::ThreadPoolBuilder;
 
@@ -706,7 +709,7 @@ fn what_has_no_derivative_is_a_typed_error() {
         no(g.log_features(Cloud::X), "features", "store");
     });
     with(Method::dense(), &|g| no(g.anchors(), "anchors", "has none"));
-    with(Method::Nystrom(orthant::Landmarks::Leverage), &|g| {
+    with(Method::Nystrom(orthant::options::Landmarks::Leverage), &|g| {
         no(g.points(Cloud::X), "points", "landmarks");
         assert!(g.weights(Cloud::X).is_ok());
         // The paper's value falls without bound where weight comes to a point that had none.

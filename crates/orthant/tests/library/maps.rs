@@ -5,8 +5,11 @@ use std::sync::Arc;
 use crate::common::normal;
 use orthant::features::{FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::{
-    Anchors, Cloud, Cost, CostMatrix, Error, Features, Landmarks, MOST_LABELS, Measure, Method,
-    Options, OptionsBuilder, Plan, Points, Precision, Solution, anchors::Draw, plan,
+    Cloud, Error, Measure, Method, Options, Plan, Points, Precision, Solution,
+    anchors::Draw,
+    options::{Anchors, Cost, CostMatrix, Features, Landmarks, OptionsBuilder},
+    plan,
+    plan::MOST_LABELS,
 };
 use rayon::ThreadPoolBuilder;
 

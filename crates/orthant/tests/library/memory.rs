@@ -1,7 +1,8 @@
 //! What needs more memory than there is is an error that says so, and no abort.
 
 use orthant::{
-    Anchors, Descent, Error, Measure, Method, Options, Points, Used, plan, rot, two_sample,
+    Error, Measure, Method, Options, Points, descent::Descent, options::Anchors, plan,
+    results::Used, rot, two_sample::two_sample,
 };
 
 fn cloud(n: usize, dim: usize, seed: u64) -> Measure<'static> {

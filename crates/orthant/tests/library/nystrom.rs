@@ -2,8 +2,11 @@
 
 use crate::common::{figure_1, normal, normal_measure, relative};
 use orthant::{
-    Cloud, Error, Kernels, Landmarks, Measure, Method, Options, OptionsBuilder, Points, Precision,
-    Result, Solution, Solver, Used, divergence, mean_squared_distance, rot,
+    Cloud, Error, Measure, Method, Options, Points, Precision, Result, Solution, Solver,
+    divergence, mean_squared_distance,
+    options::{Landmarks, OptionsBuilder},
+    results::{Kernels, Used},
+    rot,
 };
 
 const BOTH: [Landmarks; 2] = [Landmarks::Leverage, Landmarks::Uniform];

@@ -2,8 +2,11 @@
 
 use crate::common::{figure_1, normal_measure, relative};
 use orthant::{
-    Algorithm, Anchors, Cost, Error, Features, Measure, Method, Next, Options, Points, Precision,
-    Progress, Solver, Stop, Term, divergence, mean_squared_distance, rot,
+    Error, Measure, Method, Options, Points, Precision, Solver, Stop,
+    control::{Next, Progress, Term},
+    divergence, mean_squared_distance,
+    options::{Algorithm, Anchors, Cost, Features},
+    rot,
 };
 
 /// What an observer sees of an iteration.

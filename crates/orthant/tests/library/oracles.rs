@@ -3,8 +3,10 @@
 use crate::common::{figure_1, normal_measure, relative, wide_weights};
 use orthant::features::FeatureMatrix;
 use orthant::{
-    Cost, CostMatrix, Error, Features, Measure, Method, Options, Points, Precision, Solution, Stop,
-    divergence, mean_squared_distance, rot,
+    Error, Measure, Method, Options, Points, Precision, Solution, Stop, divergence,
+    mean_squared_distance,
+    options::{Cost, CostMatrix, Features},
+    rot,
 };
 
 fn options(epsilon: f64, method: Method<'_>) -> Options<'_> {
@@ -164,7 +166,7 @@ fn dense_online_and_explicit_features_agree() {
                 .max_iterations(if scale < 1e-2 { 300 } else { 20_000 })
                 // Not all converge: they must start alike.
                 .gauge(false)
-                .algorithm(orthant::Algorithm::Plain)
+                .algorithm(orthant::options::Algorithm::Plain)
                 .build()
                 .unwrap();
             rot(&mu, &nu, &o).unwrap()
@@ -410,8 +412,8 @@ fn a_divergence_of_few_against_many_points_is_not_exact_by_accident() {
     // 10 x 6000 pairs are few, 6000 x 6000 are not.
     let (few, many) = (figure_1(10, 1, 1).0, figure_1(1, 6000, 1).1);
     let o = Options::builder(1.0).max_iterations(2).build().unwrap();
-    assert_eq!(rot(&few, &many, &o).unwrap().method, orthant::Used::Dense);
-    assert_eq!(divergence(&few, &many, &o).unwrap().self_y.method, orthant::Used::Lattice);
+    assert_eq!(rot(&few, &many, &o).unwrap().method, orthant::results::Used::Dense);
+    assert_eq!(divergence(&few, &many, &o).unwrap().self_y.method, orthant::results::Used::Lattice);
     // The memory of the self terms counts too.
     let o = Options::builder(1.0).method(Method::dense()).max_memory(10 << 20).build().unwrap();
     assert!(rot(&few, &many, &o).is_ok());

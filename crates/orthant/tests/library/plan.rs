@@ -5,8 +5,13 @@ use std::sync::Arc;
 use crate::common::{normal, relative, shapes};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, stride};
 use orthant::{
-    Anchors, Cost, CostMatrix, Error, Features, Landmarks, Measure, Method, Options, Plan, Points,
-    Precision, Shape, Solution, Solver, Term, Used, anchors::Draw, mean_squared_distance, plan,
+    Error, Measure, Method, Options, Plan, Points, Precision, Shape, Solution, Solver,
+    anchors::Draw,
+    control::Term,
+    mean_squared_distance,
+    options::{Anchors, Cost, CostMatrix, Features, Landmarks},
+    plan,
+    results::Used,
     rot,
 };
 use rayon::ThreadPoolBuilder;
@@ -138,7 +143,7 @@ fn total_cost(dense: &[f64], columns: usize, cost: impl Fn(usize, usize) -> f64)
     dense.iter().enumerate().map(|(k, p)| p * cost(k / columns, k % columns)).sum()
 }
 
-fn builder(method: Method<'_>) -> orthant::OptionsBuilder<'_> {
+fn builder(method: Method<'_>) -> orthant::options::OptionsBuilder<'_> {
     Options::builder(EPSILON).method(method).tolerance(1e-9)
 }
 
@@ -322,7 +327,7 @@ const RHO: [[f64; 2]; 4] = [[1.0, 0.3], [0.4, f64::INFINITY], [f64::INFINITY, 0.
 /// near that of the cost only) as a whole.
 fn check_relaxed(
     what: &str,
-    options: &orthant::OptionsBuilder<'_>,
+    options: &orthant::options::OptionsBuilder<'_>,
     measures: [&Measure<'_>; 2],
     cost: impl Fn(usize, usize) -> f64,
     near: Option<f64>,
@@ -732,10 +737,10 @@ fn plans_do_not_keep_observers() {
     let (mu, nu) = clouds(20, 10, 2);
     let options = Options::builder(EPSILON).build().unwrap();
     let mut seen = 0;
-    let mut observer = |progress: &mut orthant::Progress<'_>| {
+    let mut observer = |progress: &mut orthant::control::Progress<'_>| {
         assert_eq!(progress.term, Term::Cross);
         seen += 1;
-        orthant::Next::Continue
+        orthant::control::Next::Continue
     };
     let plan = Solver::new(&options).observer(&mut observer).plan(&mu, &nu).unwrap();
     assert_eq!(seen, plan.solution().iterations);

@@ -5,8 +5,12 @@ use std::time::Duration;
 use crate::common::{relative, shapes::Shape};
 use orthant::anchors::Draw;
 use orthant::{
-    Anchors, Features, Kernels, Measure, Method, Next, Options, OptionsBuilder, Points, Precision,
-    Progress, Solution, Solver, Stop, Term, Used, divergence, mean_squared_distance, rot,
+    Measure, Method, Options, Points, Precision, Solution, Solver, Stop,
+    control::{Next, Progress, Term},
+    divergence, mean_squared_distance,
+    options::{Anchors, Features, OptionsBuilder},
+    results::{Kernels, Used},
+    rot,
 };
 
 const SCALES: [f64; 3] = [0.03, 0.1, 0.5];

@@ -2,8 +2,9 @@
 
 use crate::common::{normal, shapes::Shape};
 use orthant::{
-    Algorithm, Measure, Method, Options, OptionsBuilder, Points, Solution, divergence,
-    mean_squared_distance, rot,
+    Measure, Method, Options, Points, Solution, divergence, mean_squared_distance,
+    options::{Algorithm, OptionsBuilder},
+    rot,
 };
 
 fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {

@@ -2,8 +2,9 @@
 
 use crate::common::normal;
 use orthant::{
-    Anchors, Cost, Divergence, Features, Landmarks, Measure, Method, Options, Points, Precision,
-    Solution, divergence, rot,
+    Divergence, Measure, Method, Options, Points, Precision, Solution, divergence,
+    options::{Anchors, Cost, Features, Landmarks},
+    rot,
 };
 use rayon::ThreadPoolBuilder;
 

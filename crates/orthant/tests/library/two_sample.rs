@@ -2,8 +2,11 @@
 
 use orthant::features::FeatureMatrix;
 use orthant::{
-    Cost, CostMatrix, Error, Features, Measure, Method, Next, Options, OptionsBuilder, Points,
-    Stop, TwoSample, TwoSampleTest, divergence, two_sample,
+    Error, Measure, Method, Options, Points, Stop,
+    control::Next,
+    divergence,
+    options::{Cost, CostMatrix, Features, OptionsBuilder},
+    two_sample::{TwoSample, TwoSampleTest, two_sample},
 };
 
 use crate::common::{normal, normal_measure};

@@ -6,9 +6,13 @@ use crate::common::{figure_1, normal, relative};
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMatrix, Gaussian};
 use orthant::{
-    Algorithm, Anchors, Certainty, Cost, CostMatrix, Divergence, Error, Features, Measure, Method,
-    Next, Options, OptionsBuilder, Points, Precision, Progress, Solution, Solver, Stop, Used,
-    divergence, mean_squared_distance, rot,
+    Certainty, Divergence, Error, Measure, Method, Options, Points, Precision, Solution, Solver,
+    Stop,
+    control::{Next, Progress},
+    divergence, mean_squared_distance,
+    options::{Algorithm, Anchors, Cost, CostMatrix, Features, OptionsBuilder},
+    results::Used,
+    rot,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

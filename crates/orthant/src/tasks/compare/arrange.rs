@@ -25,7 +25,7 @@ pub struct Merge {
 /// between them become one, until one is left. Of equal means the first counts.
 ///
 /// ```
-/// use orthant::linkage;
+/// use orthant::compare::linkage;
 /// let at = [0.0_f64, 1.0, 5.0];
 /// let matrix: Vec<f64> = at.iter().flat_map(|x| at.map(|y| (x - y).abs())).collect();
 /// let tree = linkage(&matrix, 3)?;
@@ -116,7 +116,7 @@ pub struct Embedding {
 /// the coordinates 0. Signs are such that the largest coordinate on an axis is positive.
 ///
 /// ```
-/// use orthant::embedding;
+/// use orthant::compare::embedding;
 /// let at = [-1.0_f64, 0.0, 4.0];
 /// let matrix: Vec<f64> = at.iter().flat_map(|x| at.map(|y| (x - y).powi(2))).collect();
 /// let points = embedding(&matrix, 3)?.points;

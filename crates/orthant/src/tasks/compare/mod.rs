@@ -28,7 +28,7 @@ use crate::solver::Solver;
 /// |---|---|---|
 /// | exact, lattices, [`Method::Auto`] | its own: that of the cost, or an approximation in its own coordinates, with a bound | self terms |
 /// | random anchors, the paper's features, arc-cosine, linear, a map | one map for all clouds, with anchors for all of them | self terms, and the features of each cloud: stored once, used in all of its terms |
-/// | the same, if all features together need more than [`max_memory`](crate::OptionsBuilder::max_memory) | the same | self terms; features are evaluated again for every pair, to the same result |
+/// | the same, if all features together need more than [`max_memory`](crate::options::OptionsBuilder::max_memory) | the same | self terms; features are evaluated again for every pair, to the same result |
 /// | adaptive anchors, Nystrom | one for the pair | nothing |
 ///
 /// [`Method::Auto`] chooses for each term, as [`rot`](crate::rot()) does: values are certified term by term, with an
@@ -37,7 +37,7 @@ use crate::solver::Solver;
 /// A pair has the same number in both directions, and a cloud is at distance 0 of itself.
 ///
 /// ```
-/// use orthant::{Measure, Options, Points, compare, leaves, linkage};
+/// use orthant::{Measure, Options, Points, compare::{compare, leaves, linkage}};
 /// // Four translates of a cloud: the divergence is the squared length of the translation.
 /// let clouds: Vec<Measure> = [0.0, 5.0, 1.0, 6.5]
 ///     .iter()
@@ -164,7 +164,7 @@ type Each<'s> = dyn FnMut(&Pair) -> Next + 's;
 /// A comparison that is watched, or goes on from an earlier one.
 ///
 /// ```
-/// use orthant::{Comparer, Measure, Next, Options, Points, compare};
+/// use orthant::{Measure, Options, Points, compare::{Comparer, compare}, control::Next};
 /// let cloud = |t: f64| Ok(Measure::uniform(Points::new(vec![t, 2.0 * t + 1.0], 1)?));
 /// let clouds: Vec<Measure> = [0.0, 0.5, 2.0].map(cloud).into_iter().collect::<orthant::Result<_>>()?;
 /// let options = Options::builder(0.1).build()?;
@@ -183,7 +183,7 @@ pub struct Comparer<'s, 'o> {
 }
 
 impl<'s, 'o> Comparer<'s, 'o> {
-    /// A comparison with these options. A [`time_limit`](crate::OptionsBuilder::time_limit) is that of the whole
+    /// A comparison with these options. A [`time_limit`](crate::options::OptionsBuilder::time_limit) is that of the whole
     /// comparison: a pair that it interrupts is not finished.
     pub fn new(options: &'o Options<'o>) -> Self {
         Comparer { options, observer: None, each: None, finished: Vec::new() }
