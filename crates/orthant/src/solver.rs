@@ -166,7 +166,9 @@ impl<'s, 'o> Solver<'s, 'o> {
         'o: 'p,
     {
         let problem = self.problem(mu, nu, Terms::Cross, Aim::Own)?;
-        let first = self.cross(&problem, mu, nu, Start::Flat)?;
+        let (problem, first) = self.or_exactly(problem, Terms::Cross, |solver, problem| {
+            solver.cross(problem, mu, nu, Start::Flat)
+        })?;
         let (problem, [(solution, scaling)]) = self.improve(problem, Terms::Cross, [first])?;
         Ok(Plan::new(problem, scaling, solution))
     }
@@ -236,6 +238,31 @@ impl<'s, 'o> Solver<'s, 'o> {
         Ok((earlier.unwrap_or(problem), solved))
     }
 
+    /// Does some work with a problem, or, where a kernel that was chosen automatically breaks down, with the exact one in its
+    /// place.
+    pub(crate) fn or_exactly<'p, R>(
+        &mut self,
+        problem: Problem<'p>,
+        terms: Terms,
+        mut work: impl FnMut(&mut Self, &Problem<'p>) -> Result<R>,
+    ) -> Result<(Problem<'p>, R)> {
+        let error = match work(self, &problem) {
+            Ok(done) => return Ok((problem, done)),
+            Err(error) => error,
+        };
+        let exact = match error {
+            Error::Breakdown { .. } => problem.exact_instead(terms)?,
+            _ => None,
+        };
+        match exact {
+            Some(exact) => {
+                let done = work(self, &exact)?;
+                Ok((exact, done))
+            }
+            None => Err(error),
+        }
+    }
+
     /// A round of improvement, which a solution can do without: or why there is none.
     fn round<R>(
         &mut self,
@@ -273,15 +300,19 @@ impl<'s, 'o> Solver<'s, 'o> {
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
         let flat = Start::Flat;
         // All three have to be there in the end, so each has a part of the time that is left.
-        let part = |share| Left { clock: problem.clock().part(share), spent: 0 };
-        let self_x =
-            self.solve_within(&problem, Term::SelfX, start_x.unwrap_or(flat), &part(SHARES[0]))?;
-        let self_y =
-            self.solve_within(&problem, Term::SelfY, start_y.unwrap_or(flat), &part(SHARES[1]))?;
-        // For equal clouds the self potential is the solution; for others it is a good start in
-        // coordinates in which they have the same covariance.
-        let cross = self.cross(&problem, mu, nu, Start::Similar(&self_x.0.potential_x))?;
-        let (problem, solved) = self.improve(problem, Terms::All, [cross, self_x, self_y])?;
+        let (problem, solved) = self.or_exactly(problem, Terms::All, |solver, problem| {
+            let part = |share| Left { clock: problem.clock().part(share), spent: 0 };
+            let start_x = start_x.unwrap_or(flat);
+            let self_x = solver.solve_within(problem, Term::SelfX, start_x, &part(SHARES[0]))?;
+            let start_y = start_y.unwrap_or(flat);
+            let self_y = solver.solve_within(problem, Term::SelfY, start_y, &part(SHARES[1]))?;
+            // For equal clouds the self potential is the solution; for others it is a good start in
+            // coordinates in which they have the same covariance.
+            let similar = Start::Similar(&self_x.0.potential_x);
+            let cross = solver.cross(problem, mu, nu, similar)?;
+            Ok([cross, self_x, self_y])
+        })?;
+        let (problem, solved) = self.improve(problem, Terms::All, solved)?;
         let [(cross, of_cross), (self_x, of_x), (self_y, of_y)] = solved;
         let terms = [cross, self_x, self_y];
         let divergence = Divergence::of(terms, problem.kernels(), problem.mass_term())?;

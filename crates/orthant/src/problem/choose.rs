@@ -223,6 +223,18 @@ pub(crate) fn exact_after(what: &str, sizes: &[[f64; 2]], options: &Options<'_>)
         .then(|| Choice::new(KernelChoice::Exact { stored: false }, reason()))
 }
 
+/// The exact kernel in place of something that breaks down, if it is allowed and takes no hours.
+pub(crate) fn exact_instead_of(
+    what: &str,
+    sizes: &[[f64; 2]],
+    options: &Options<'_>,
+) -> Option<Choice> {
+    let exact = exact_after(what, sizes, options)?;
+    let reason =
+        format!("the exact kernel: {what} features break down where points are so far apart");
+    Some(Choice { reason, ..exact })
+}
+
 /// So many pairs, as people say it.
 fn counted(pairs: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]

@@ -225,6 +225,24 @@ impl<'p> Problem<'p> {
         self.closer(solutions)
     }
 
+    /// This problem with the exact kernel, where the kernel that was chosen automatically breaks down; None if it was not
+    /// chosen, or all pairs would take hours.
+    pub(crate) fn exact_instead(&self, terms: Terms) -> Result<Option<Self>> {
+        let sizes: Vec<[f64; 2]> = terms
+            .list()
+            .iter()
+            .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
+            .collect();
+        let name = self.kernels.used.as_str();
+        let Some(exact) = choose::exact_instead_of(name, &sizes, self.options)
+            .filter(|_| self.is_automatic() && !self.is_exact())
+        else {
+            return Ok(None);
+        };
+        // There are no potentials to start from.
+        self.improved(exact, terms, &[]).map(|exact| Some(Problem { polishes: false, ..exact }))
+    }
+
     /// Larger epsilons to go through first, falling; none if that does not pay.
     pub(crate) fn annealing_schedule(&self) -> Vec<f64> {
         let mean = match self.options.algorithm {

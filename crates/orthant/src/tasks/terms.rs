@@ -144,9 +144,10 @@ impl TermSource<'_> {
         solver: &mut Solver<'_, '_>,
     ) -> Result<First<'p>> {
         let problem = self.problem([mu, mu], options, Terms::Own, aim)?;
-        let left = problem.all_left();
-        let first = self.solve(&problem, [number; 2], (Term::SelfX, start), &left, solver)?;
-        Ok((problem, first))
+        solver.or_exactly(problem, Terms::Own, |solver, problem| {
+            let left = problem.all_left();
+            self.solve(problem, [number; 2], (Term::SelfX, start), &left, solver)
+        })
     }
 
     /// The cross term of the clouds of two numbers: from the start of the solver, or from another.
@@ -159,10 +160,11 @@ impl TermSource<'_> {
         solver: &mut Solver<'_, '_>,
     ) -> Result<First<'p>> {
         let problem = self.problem([mu, nu], options, Terms::Cross, aim)?;
-        let first = solver.cross_by(&problem, mu, nu, otherwise, |solver, start, left| {
-            self.solve(&problem, numbers, (Term::Cross, start), left, solver)
-        })?;
-        Ok((problem, first))
+        solver.or_exactly(problem, Terms::Cross, |solver, problem| {
+            solver.cross_by(problem, mu, nu, otherwise, |solver, start, left| {
+                self.solve(problem, numbers, (Term::Cross, start), left, solver)
+            })
+        })
     }
 
     fn solve(

@@ -7,8 +7,10 @@ use orthant::anchors::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{
     Cloud, Error, Measure, Method, Options, Points, Precision, Result, Solution, Solver,
+    compare::compare,
     divergence, mean_squared_distance,
     options::{Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks},
+    results::Used,
     rot,
 };
 use proptest::prelude::*;
@@ -766,4 +768,48 @@ fn breakdowns_on_lattices_name_the_point() {
             assert_eq!(order[row - 1], 0, "{algorithm:?} {order:?}: row {row}");
         }
     }
+}
+
+/// Clouds with far outliers that no lattice can serve: an automatic choice goes on with the exact kernel.
+#[test]
+fn automatic_choices_that_break_down_go_on_exactly() {
+    let cloud = |near: usize, far: usize, at: f64, phase: f64| -> Vec<f64> {
+        let near = (0..near).map(|i| 0.5 + 0.5 * (i as f64 * 0.37 + phase).sin());
+        near.chain((0..far).map(|i| at + 1e-3 * i as f64)).collect()
+    };
+    let points = [cloud(1_100, 30, 1000.0, 0.0), cloud(900, 200, 1001.0, 1.0)];
+    let [mu, nu] = points.each_ref().map(|p| Measure::uniform(Points::new(p, 1).unwrap()));
+    let options = Options::builder(1.0).build().unwrap();
+    let lattice = Options::builder(1.0).method(Method::lattice()).build().unwrap();
+    let error = rot(&mu, &nu, &lattice).unwrap_err();
+    assert!(matches!(error, Error::Breakdown { .. }), "{error}");
+    assert!(error.to_string().contains("use the online method"), "{error}");
+
+    // Without regularisation, by sorting: what is left over at 1000 comes from near 0.
+    let mut sorted = points.clone();
+    for p in &mut sorted {
+        p.sort_by(f64::total_cmp);
+    }
+    let (mut cost, mut i, mut j) = (0.0, 0, 0);
+    let (n, m) = (sorted[0].len(), sorted[1].len());
+    let mut at = 0.0;
+    while i < n && j < m {
+        let [next_x, next_y] = [(i + 1) as f64 / n as f64, (j + 1) as f64 / m as f64];
+        let next = next_x.min(next_y);
+        cost += (next - at) * (sorted[0][i] - sorted[1][j]).powi(2);
+        at = next;
+        i += usize::from(next_x <= next_y);
+        j += usize::from(next_y <= next_x);
+    }
+    let found = rot(&mu, &nu, &options).unwrap();
+    assert!(found.converged() && found.method == Used::Online, "{:?}", found.method);
+    assert!(found.reason.as_ref().unwrap().contains("break down"), "{:?}", found.reason);
+    assert!(found.polished.is_none());
+    assert!(relative(found.transport_cost.unwrap(), cost) < 1e-5, "{cost}: {found:?}");
+    let online = Options::builder(1.0).method(Method::online()).build().unwrap();
+    assert!(relative(found.value_kl, rot(&mu, &nu, &online).unwrap().value_kl) < 1e-9);
+    let whole = divergence(&mu, &nu, &options).unwrap();
+    assert!(relative(whole.value, divergence(&mu, &nu, &online).unwrap().value) < 1e-6);
+    let many = compare(&[mu, nu], &options).unwrap();
+    assert!(relative(many.pairs[0].value, whole.value) < 1e-6);
 }

@@ -303,7 +303,7 @@ impl<'a, T: Float> Separable<'a, T> {
             iteration: 0,
             row: self.cells.order[place] as usize + 1,
             value,
-            remedy: T::REMEDY,
+            remedy: "use the online method or a larger epsilon",
             cloud: Cloud::X,
         }
     }
