@@ -47,8 +47,8 @@ macro_rules! methods {
                     self.inner.stop.as_str()
                 }
 
-                /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`,
-                /// `online` or `nystrom`.
+                /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
+                /// `nystrom`.
                 #[getter]
                 fn method(&self) -> &'static str {
                     self.inner.method.as_str()
@@ -79,8 +79,8 @@ macro_rules! methods {
             $class [$($more)*] {
                 $($own)*
 
-                /// Why the points came to rest: `reached`, `still`, `stalled`, `step_limit`, `time_limit`, `requested`
-                /// or `iteration_limit`.
+                /// Why the points came to rest: `reached`, `still`, `stalled`, `step_limit`, `time_limit`, `requested` or
+                /// `iteration_limit`.
                 #[getter]
                 fn rest(&self) -> &'static str {
                     self.rest.as_str()
