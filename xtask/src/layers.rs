@@ -77,7 +77,7 @@ fn wrong(folder: &Path, layers: &[&str]) -> Result<Vec<String>, String> {
     Ok(wrong)
 }
 
-/// All files of a crate but its root.
+/// All files of a crate but its root and those that are tests.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut files = Vec::new();

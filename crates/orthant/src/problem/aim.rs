@@ -6,7 +6,6 @@ use crate::numerics::simd::Float;
 use crate::options::{Anchors, Features, Method, Precision};
 use crate::results::{Solution, divergence_scale, scale};
 use crate::term::gauged::Gauged;
-use crate::words::clouds;
 
 /// What the accuracy of the options is relative to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -147,11 +146,7 @@ impl Problem<'_> {
         }
         // A cloud is both clouds of its term with itself.
         let terms = if solutions.len() > 1 { Terms::All } else { Terms::Cross };
-        let sizes: Vec<[f64; 2]> = terms
-            .list()
-            .iter()
-            .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
-            .collect();
+        let sizes = self.sizes(terms);
         let dim = self.mu.dim();
         let (kind, rank) = match choice {
             KernelChoice::Lattice { .. } => {
@@ -161,9 +156,11 @@ impl Problem<'_> {
                 }
                 // No lattice is finer.
                 let nodes = solutions.iter().map(|s| s.rank).max().unwrap_or(0);
-                let name = format!("a lattice of {} nodes", choose::commas(nodes));
+                let nodes = choose::commas(nodes);
+                let reason =
+                    format!("the exact kernel, from the potentials of a lattice of {nodes} nodes");
                 return if self.is_automatic() {
-                    choose::exact_after(&name, &sizes, self.options)
+                    choose::exact_because(reason, &sizes, self.options)
                         .map(|choice| choose::Choice { tolerance, ..choice })
                 } else {
                     tolerance.map(|_| same(Some(each)))

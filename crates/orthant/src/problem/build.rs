@@ -201,8 +201,9 @@ impl<'p> TermKernels<'p> {
     ) -> Result<TermKernels<'q>> {
         let mut others = ByTerm::default();
         for &term in terms.list() {
-            let kernel = self.get(Term::Cross).between(term, measures, options, clock.cancel())?;
-            others.put(term, kernel);
+            let kernel = self.get(Term::Cross);
+            let site = kernel.site().moved(term, measures, options, clock.cancel())?;
+            others.put(term, kernel.on(site)?);
         }
         Ok(TermKernels { terms: others, ..*self })
     }
@@ -217,7 +218,8 @@ impl<'p> TermKernels<'p> {
     ) -> TermKernels<'q> {
         let mut others = ByTerm::default();
         for (term, kernel) in self.terms.iter() {
-            others.put(term, kernel.redone(term, measures, options, ratio));
+            let site = kernel.site().redone(term, measures, options, ratio);
+            others.put(term, kernel.scaled_on(site, ratio));
         }
         TermKernels { terms: others, ..*self }
     }
@@ -412,10 +414,6 @@ pub(super) fn chosen<'p>(
             gauged.put(term, setting.common(term)?);
         }
     }
-    let over_pairs = match form {
-        Form::Features => None,
-        Form::Pairs { stored } => Some(Used::over_pairs(stored)),
-    };
     let boxed = |kernel| -> Box<dyn TermKernel + 'p> { kernel };
     let (kernels, used, sharing) = match choice {
         KernelChoice::Exact { stored } => {
@@ -472,10 +470,8 @@ pub(super) fn chosen<'p>(
             (kernels, Used::Nystrom, Kernels::Shared)
         }
     };
-    Ok(match over_pairs {
-        Some(used) => TermKernels::new(kernels, used, Kernels::Exact),
-        None => TermKernels::new(kernels, used, sharing),
-    })
+    let sharing = if form == Form::Features { sharing } else { Kernels::Exact };
+    Ok(TermKernels::new(kernels, form.used(used), sharing))
 }
 
 /// One map for all terms, in the coordinates of the first.

@@ -215,24 +215,15 @@ pub(crate) fn improve(
     })
 }
 
-/// The exact kernel after something else, if it is allowed and takes no hours.
-pub(crate) fn exact_after(what: &str, sizes: &[[f64; 2]], options: &Options<'_>) -> Option<Choice> {
-    let pairs: f64 = sizes.iter().map(|[n, m]| n * m).sum();
-    let reason = || format!("the exact kernel, from the potentials of {what}");
-    (options.exact && pairs <= MANY_PAIRS)
-        .then(|| Choice::new(KernelChoice::Exact { stored: false }, reason()))
-}
-
-/// The exact kernel in place of something that breaks down, if it is allowed and takes no hours.
-pub(crate) fn exact_instead_of(
-    what: &str,
+/// The exact kernel for this reason, if it is allowed and takes no hours.
+pub(crate) fn exact_because(
+    reason: String,
     sizes: &[[f64; 2]],
     options: &Options<'_>,
 ) -> Option<Choice> {
-    let exact = exact_after(what, sizes, options)?;
-    let reason =
-        format!("the exact kernel: {what} features break down where points are so far apart");
-    Some(Choice { reason, ..exact })
+    let pairs: f64 = sizes.iter().map(|[n, m]| n * m).sum();
+    (options.exact && pairs <= MANY_PAIRS)
+        .then(|| Choice::new(KernelChoice::Exact { stored: false }, reason))
 }
 
 /// So many pairs, as people say it.

@@ -228,13 +228,10 @@ impl<'p> Problem<'p> {
     /// This problem with the exact kernel, where the kernel that was chosen automatically breaks down; None if it was not
     /// chosen, or all pairs would take hours.
     pub(crate) fn exact_instead(&self, terms: Terms) -> Result<Option<Self>> {
-        let sizes: Vec<[f64; 2]> = terms
-            .list()
-            .iter()
-            .map(|&term| clouds(term).map(|c| self.measure(c).support().len() as f64))
-            .collect();
         let name = self.kernels.used.as_str();
-        let Some(exact) = choose::exact_instead_of(name, &sizes, self.options)
+        let reason =
+            format!("the exact kernel: {name} features break down where points are so far apart");
+        let Some(exact) = choose::exact_because(reason, &self.sizes(terms), self.options)
             .filter(|_| self.is_automatic() && !self.is_exact())
         else {
             return Ok(None);
@@ -310,6 +307,12 @@ impl<'p> Problem<'p> {
     /// Whether the kernel is defined on each cloud alone.
     pub(crate) fn check_shared(&self) -> Result<()> {
         self.kernels.check_shared()
+    }
+
+    /// Points of positive weight of the two clouds of each term.
+    fn sizes(&self, terms: Terms) -> Vec<[f64; 2]> {
+        let size = |cloud| self.measure(cloud).support().len() as f64;
+        terms.list().iter().map(|&term| clouds(term).map(size)).collect()
     }
 
     fn measure(&self, cloud: Cloud) -> &'p Measure<'p> {

@@ -165,8 +165,8 @@ impl TwoSample {
 impl<'s, 'o> TwoSampleTest<'s, 'o> {
     /// A test with these options, whose seed is that of the permutations too.
     ///
-    /// Marginals are kept: of such options `rho` is an error, as is the Nystrom approximation. A cost matrix is that of the points of both clouds, those of the first before those of the
-    /// second, with themselves. A time limit ends the test with the permutations done by then.
+    /// Marginals are kept: of such options `rho` is an error, as is the Nystrom approximation. A cost matrix is that of the
+    /// points of both clouds, those of the first before those of the second, with themselves. A time limit ends the test with the permutations done by then.
     pub fn new(options: &'o Options<'o>) -> Self {
         TwoSampleTest { options, permutations: 999, observer: None }
     }

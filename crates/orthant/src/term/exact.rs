@@ -4,17 +4,17 @@ use super::derivative::Operand;
 use super::pairwise::{Pairwise, sample_rows};
 use super::view::{Partners, Seat, View, exact_view, partners};
 use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work, polish};
-use crate::control::{Cancel, Observer};
+use crate::control::Observer;
 use crate::error::Result;
 use crate::features::SquaredEuclidean;
 use crate::kernel::{self, AllPairs, Builds, Columns, Kernel, LogPass, Recomputed, Stored};
-use crate::measure::Measure;
+use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
-use crate::options::{Options, Precision};
+use crate::options::Precision;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
 use crate::sinkhorn::Outcome;
-use crate::words::{Cloud, Part, Term};
+use crate::words::{Cloud, Part};
 
 /// The kernel of a cost that is a function of the points, or is given pair by pair.
 #[derive(Debug)]
@@ -30,31 +30,27 @@ impl<'p> ExactKernel<'p> {
 
     /// Some points of a cloud over the support of the opposite one.
     fn entries(&self, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
-        if let Some(rows) = self.site.given_costs(cloud, part) {
-            return rows;
+        match self.site.given_costs(cloud, part) {
+            Some(rows) => rows,
+            None => self.entries_at(cloud, self.site.points(cloud, part)),
         }
-        let [rows, columns] = [(cloud, part), (self.site.opposite(cloud), Part::Support)]
-            .map(|(cloud, part)| self.site.points(cloud, part));
-        let (frame, epsilon) = self.metric();
-        let entries = SquaredEuclidean::new(&frame, epsilon, rows, &columns);
-        Box::new(self.site.cancel().guard(entries))
     }
 
-    fn metric(&self) -> (crate::coordinates::Frame, f64) {
-        let metric = self.site.metric().ok().flatten();
-        metric.expect("costs of points are squared Euclidean, in coordinates that are in range")
+    /// The same of any points, where the cost is a function of them.
+    fn entries_at<'a>(&'a self, cloud: Cloud, points: Points<'a>) -> Box<dyn LogRows + 'a> {
+        Box::new(self.site.exact_rows(cloud, points).ok().flatten().expect(EUCLIDEAN))
     }
 
-    fn seen_from<'a>(&'a self, cloud: Cloud, seat: &'a Seat<'_>) -> Result<Box<dyn LogRows + 'a>> {
-        Ok(match seat {
+    fn seen_from<'a>(&'a self, cloud: Cloud, seat: &'a Seat<'_>) -> Box<dyn LogRows + 'a> {
+        match seat {
             Seat::Part(part) => self.entries(cloud, *part),
-            Seat::At(points) => match self.site.exact_rows(cloud, points)? {
-                Some(rows) => Box::new(rows),
-                None => unreachable!("new points do not arrive where costs are given"),
-            },
-        })
+            Seat::At(points) => self.entries_at(cloud, points.borrowed()),
+        }
     }
 }
+
+/// Costs that are not given are the squared Euclidean one, and new points do not arrive where they are given.
+const EUCLIDEAN: &str = "costs of points are squared Euclidean, in coordinates that are in range";
 
 /// Rows of the kernel, over the points of the other cloud, as something to iterate.
 pub(super) fn iterated<'r>(
@@ -192,7 +188,7 @@ impl TermKernel for ExactKernel<'_> {
         g: &[f64],
         columns: &[Vec<f64>],
     ) -> Result<View> {
-        Ok(exact_view(&*self.seen_from(cloud, seat)?, g, columns))
+        Ok(exact_view(&*self.seen_from(cloud, seat), g, columns))
     }
 
     fn partners(
@@ -203,7 +199,7 @@ impl TermKernel for ExactKernel<'_> {
         g: &[f64],
         count: usize,
     ) -> Result<Vec<Partners>> {
-        Ok(partners(&*self.seen_from(cloud, seat)?, g, count, None))
+        Ok(partners(&*self.seen_from(cloud, seat), g, count, None))
     }
 
     fn operand<'a>(&'a self, _: &'a State, cloud: Cloud) -> Result<Operand<'a>> {
@@ -211,31 +207,17 @@ impl TermKernel for ExactKernel<'_> {
             return Ok(Operand::Costs(rows));
         }
         let others = self.site.points(self.site.opposite(cloud), Part::Support);
-        let (frame, epsilon) = self.metric();
+        let (frame, epsilon) = self.site.metric().ok().flatten().expect(EUCLIDEAN);
         let map = SquaredEuclidean::map(&frame, epsilon, &others);
         Ok(Operand::Exact(map, self.site.points(cloud, Part::Support)))
     }
 
-    fn between<'q>(
-        &'q self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        cancel: &Cancel,
-    ) -> Result<Box<dyn TermKernel + 'q>> {
-        let site = self.site.moved(term, measures, options, cancel)?;
+    fn on<'q>(&'q self, site: Site<'q>) -> Result<Box<dyn TermKernel + 'q>> {
         Ok(Box::new(ExactKernel { site, stored: self.stored }))
     }
 
     #[cfg(test)]
-    fn redone<'q>(
-        &self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        ratio: f64,
-    ) -> Box<dyn TermKernel + 'q> {
-        let site = self.site.redone(term, measures, options, ratio);
+    fn scaled_on<'q>(&self, site: Site<'q>, _: f64) -> Box<dyn TermKernel + 'q> {
         Box::new(ExactKernel { site, stored: self.stored })
     }
 }

@@ -10,21 +10,21 @@ use super::pairwise::{Pairwise, mean_log};
 use super::view::{Partners, Seat, View, feature_view, partners};
 use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work, exact, polish};
 use crate::anchors::{Lattice, value_bound};
-use crate::control::{Cancel, Next, Stop};
+use crate::control::{Next, Stop};
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix, Mapped};
 use crate::kernel::{
     Columns, Conditional, Factored, FactoredSelf, Kernel, LogPass, Stored, StoredPlan,
 };
-use crate::measure::{Measure, Points};
+use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
-use crate::options::{Algorithm, Options, Precision};
+use crate::options::{Algorithm, Precision};
 use crate::results::{PAIRS_LIMIT, Used};
 use crate::rows::{FeatureCost, LogRows};
 use crate::sampling::certificate::{Bounds, CertifiedSide, Claim};
 use crate::sampling::{self, Listed, Pairs};
 use crate::sinkhorn::Outcome;
-use crate::words::{Cloud, Part, Phase, Term};
+use crate::words::{Cloud, Part, Phase};
 
 /// Where the features of both clouds come from.
 #[derive(Debug, Clone)]
@@ -137,10 +137,7 @@ impl<'p> FeatureKernel<'p> {
     }
 
     fn iterated_in<T: Float>(&self) -> Box<dyn Kernel + '_> {
-        match self.sides::<T>() {
-            (side, None) => Box::new(FactoredSelf::new(side)),
-            (x, Some(y)) => Box::new(Factored::new(x, y)),
-        }
+        plan_of(self.sides::<T>())
     }
 
     fn columns_in<T: Float>(&self) -> Box<dyn Columns + '_> {
@@ -157,10 +154,7 @@ impl<'p> FeatureKernel<'p> {
         sides: StoredSides<'f, T>,
         keep: impl FnOnce(StoredSides<'f, T>),
     ) -> Result<Solved> {
-        let mut plan: Box<dyn StoredPlan<'f, T> + 'f> = match sides {
-            (side, None) => Box::new(FactoredSelf::new(side)),
-            (x, Some(y)) => Box::new(Factored::new(x, y)),
-        };
+        let mut plan = plan_of(sides);
         let mut outcome = task.solve(&mut *plan, work.observer)?;
         let accelerated = !task.is_self() && task.run.algorithm == Algorithm::Accelerated;
         let mut messages = if accelerated { Vec::new() } else { plan.sent() };
@@ -258,6 +252,14 @@ impl<'p> FeatureKernel<'p> {
             let entries = self.entries(self.site.clouds()[0], Part::Support);
             -options.epsilon * mean_log(entries, f, g)
         })
+    }
+}
+
+/// Stored features as something to iterate.
+fn plan_of<'f, T: Float>((x, y): StoredSides<'f, T>) -> Box<dyn StoredPlan<'f, T> + 'f> {
+    match y {
+        None => Box::new(FactoredSelf::new(x)),
+        Some(y) => Box::new(Factored::new(x, y)),
     }
 }
 
@@ -407,27 +409,13 @@ impl TermKernel for FeatureKernel<'_> {
         })
     }
 
-    fn between<'q>(
-        &'q self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        cancel: &Cancel,
-    ) -> Result<Box<dyn TermKernel + 'q>> {
-        let site = self.site.moved(term, measures, options, cancel)?;
+    fn on<'q>(&'q self, site: Site<'q>) -> Result<Box<dyn TermKernel + 'q>> {
         let (source, lattice) = (self.source.clone(), self.lattice.clone());
         Ok(Box::new(FeatureKernel { site, source, form: self.form, lattice }))
     }
 
     #[cfg(test)]
-    fn redone<'q>(
-        &self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        ratio: f64,
-    ) -> Box<dyn TermKernel + 'q> {
-        let site = self.site.redone(term, measures, options, ratio);
+    fn scaled_on<'q>(&self, site: Site<'q>, ratio: f64) -> Box<dyn TermKernel + 'q> {
         if let Some(lattice) = &self.lattice {
             let lattice = lattice.at(ratio);
             let map = Arc::new(crate::features::lattice_map(&lattice));

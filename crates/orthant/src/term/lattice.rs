@@ -9,22 +9,22 @@ use super::{
     KernelError, Scaling, Site, Solved, State, Task, TermKernel, Values, Work, polish, thinned,
 };
 use crate::anchors::{Lattice, value_bound};
-use crate::control::{Cancel, Observer, Stop};
+use crate::control::{Observer, Stop};
 use crate::error::Result;
 use crate::features::Mapped;
 use crate::kernel::{
     Builds, Columns, Factored, FactoredSelf, Kernel, LatticePlan, Nearly, Separable, Side,
 };
-use crate::measure::{Measure, Points};
+use crate::measure::Points;
 use crate::numerics::log_sum;
 use crate::numerics::simd::Float;
-use crate::options::{Options, Precision};
+use crate::options::Precision;
 use crate::results::scale;
 use crate::rows::{FeatureCost, LogRows};
 use crate::sampling::{self, OnLattice, Pairs};
 use crate::sinkhorn::unbalanced::Goal;
 use crate::sinkhorn::{self, Outcome};
-use crate::words::{Cloud, Part, Term};
+use crate::words::{Cloud, Part};
 
 /// The kernel of a lattice, which a solve makes finer if it has to.
 #[derive(Debug)]
@@ -360,7 +360,7 @@ impl TermKernel for LatticeKernel<'_> {
         let ratio = lattice.ratio();
         let slack = if ratio < 1.0 { ratio.ln_1p() - (-ratio).ln_1p() } else { f64::INFINITY };
         let nearly = Nearly { slack: slack + 1e-9, log: &log, sums: &sums };
-        let rows = self.site.exact_rows(cloud, &points)?;
+        let rows = self.site.exact_rows(cloud, points.borrowed())?;
         let rows = rows.expect("lattices are for squared Euclidean costs");
         Ok(partners(&rows, g, count, Some(&nearly)))
     }
@@ -370,26 +370,12 @@ impl TermKernel for LatticeKernel<'_> {
         Ok(Operand::Lattice(self.current(state), points))
     }
 
-    fn between<'q>(
-        &'q self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        cancel: &Cancel,
-    ) -> Result<Box<dyn TermKernel + 'q>> {
-        let site = self.site.moved(term, measures, options, cancel)?;
+    fn on<'q>(&'q self, site: Site<'q>) -> Result<Box<dyn TermKernel + 'q>> {
         Ok(Box::new(LatticeKernel { site, lattice: self.lattice.clone(), error: None }))
     }
 
     #[cfg(test)]
-    fn redone<'q>(
-        &self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        ratio: f64,
-    ) -> Box<dyn TermKernel + 'q> {
-        let site = self.site.redone(term, measures, options, ratio);
+    fn scaled_on<'q>(&self, site: Site<'q>, ratio: f64) -> Box<dyn TermKernel + 'q> {
         Box::new(LatticeKernel { site, lattice: self.lattice.at(ratio), error: None })
     }
 }

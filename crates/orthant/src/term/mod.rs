@@ -40,13 +40,12 @@ pub(crate) use view::{At, Partners, Seat, View};
 use std::fmt;
 
 use crate::anchors::Lattice;
-use crate::control::{Cancel, Clock, Observer};
+use crate::control::{Clock, Observer};
 use crate::error::Result;
 use crate::features::{Affine, lattice_map};
 use crate::kernel::{Builds, Columns, Kernel};
-use crate::measure::Measure;
+use crate::measure::Points;
 use crate::numerics::dot;
-use crate::options::Options;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
 use crate::sampling::certificate::Bounds;
@@ -107,7 +106,7 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
     fn sample(&self, scaling: &Scaling, draws: &[[f64; 3]]) -> Result<Vec<[usize; 2]>>;
 
     /// Whether the kernel is defined at new points of a cloud, which are in the coordinates of the user.
-    fn check_new(&self, _cloud: Cloud, _points: &crate::measure::Points<'_>) -> Result<()> {
+    fn check_new(&self, _cloud: Cloud, _points: &Points<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -134,25 +133,12 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
     /// What stands between a cloud and the opposite one, as derivatives see it.
     fn operand<'a>(&'a self, state: &'a State, cloud: Cloud) -> Result<Operand<'a>>;
 
-    /// The kernel of a term of other measures, with the same coordinates, anchors and nodes.
-    fn between<'q>(
-        &'q self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        cancel: &Cancel,
-    ) -> Result<Box<dyn TermKernel + 'q>>;
+    /// The kernel on another site with the same coordinates: anchors and nodes stay where they are.
+    fn on<'q>(&'q self, site: Site<'q>) -> Result<Box<dyn TermKernel + 'q>>;
 
-    /// The same kernel with coordinates, anchors and nodes as they would be for an epsilon that is `ratio` times as
-    /// large.
+    /// The kernel on another site, with anchors and nodes as they would be for an epsilon that is `ratio` times as large.
     #[cfg(test)]
-    fn redone<'q>(
-        &self,
-        term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
-        ratio: f64,
-    ) -> Box<dyn TermKernel + 'q>;
+    fn scaled_on<'q>(&self, site: Site<'q>, ratio: f64) -> Box<dyn TermKernel + 'q>;
 }
 
 /// What a solve needs beside the kernel and its task.

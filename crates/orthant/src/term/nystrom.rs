@@ -6,15 +6,12 @@ use super::derivative::Operand;
 use super::pairwise::Pairwise;
 use super::view::{Partners, Seat, View};
 use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work};
-use crate::control::Cancel;
 use crate::error::{Error, Result};
 use crate::kernel::{Columns, Factors, Kernel, PlanSide};
-use crate::measure::Measure;
 use crate::numerics::simd::Float;
-use crate::options::Options;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
-use crate::words::{Cloud, Part, Term};
+use crate::words::{Cloud, Part};
 
 /// The kernel of landmarks.
 #[derive(Debug)]
@@ -151,24 +148,12 @@ impl TermKernel for NystromKernel<'_> {
         })
     }
 
-    fn between<'q>(
-        &'q self,
-        _: Term,
-        _: [&'q Measure<'q>; 2],
-        _: &'q Options<'q>,
-        _: &Cancel,
-    ) -> Result<Box<dyn TermKernel + 'q>> {
+    fn on<'q>(&'q self, _: Site<'q>) -> Result<Box<dyn TermKernel + 'q>> {
         Err(refused("one kernel for other points"))
     }
 
     #[cfg(test)]
-    fn redone<'q>(
-        &self,
-        _: Term,
-        _: [&'q Measure<'q>; 2],
-        _: &'q Options<'q>,
-        _: f64,
-    ) -> Box<dyn TermKernel + 'q> {
+    fn scaled_on<'q>(&self, _: Site<'q>, _: f64) -> Box<dyn TermKernel + 'q> {
         panic!("landmarks depend on the points")
     }
 }

@@ -65,7 +65,7 @@ impl<'p> Site<'p> {
     }
 
     /// The site of a term of other measures, in the same coordinates.
-    pub(super) fn moved<'q>(
+    pub(crate) fn moved<'q>(
         &self,
         term: Term,
         measures: [&'q Measure<'q>; 2],
@@ -204,7 +204,7 @@ impl<'p> Site<'p> {
     /// The site of a term of other measures, in the same coordinates as they would be for an epsilon that is `ratio` times
     /// as large.
     #[cfg(test)]
-    pub(super) fn redone<'q>(
+    pub(crate) fn redone<'q>(
         &self,
         term: Term,
         measures: [&'q Measure<'q>; 2],
@@ -221,12 +221,12 @@ impl<'p> Site<'p> {
     pub(super) fn exact_rows<'a>(
         &'a self,
         cloud: Cloud,
-        points: &'a Points<'_>,
+        points: Points<'a>,
     ) -> Result<Option<Guarded<'a, SquaredEuclidean<'a>>>> {
         let others = self.points(self.opposite(cloud), Part::Support);
-        let rows = self.metric()?.map(|(frame, epsilon)| {
-            SquaredEuclidean::new(&frame, epsilon, points.borrowed(), &others)
-        });
+        let rows = self
+            .metric()?
+            .map(|(frame, epsilon)| SquaredEuclidean::new(&frame, epsilon, points, &others));
         Ok(rows.map(|rows| self.cancel.guard(rows)))
     }
 

@@ -186,7 +186,7 @@ impl TermPlan<'_> {
         cloud: Cloud,
         points: &'a Points<'_>,
     ) -> Result<Box<dyn LogRows + 'a>> {
-        let rows = self.kernel.site().exact_rows(cloud, points)?;
+        let rows = self.kernel.site().exact_rows(cloud, points.borrowed())?;
         Ok(Box::new(rows.expect("only features of the squared Euclidean cost have points beyond")))
     }
 
