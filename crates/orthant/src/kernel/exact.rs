@@ -4,9 +4,7 @@
 //! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
-use super::{
-    Arranged, Between, Builds, Columns, ExactSide, Kernel, Marginal, Ordered, Pass, Side, Target,
-};
+use super::{Arranged, Between, Builds, ExactSide, Kernel, Marginal, Ordered, Pass, Side, Target};
 use crate::error::{Error, Result};
 use crate::numerics::log_sum;
 use crate::words::Cloud;
@@ -35,11 +33,6 @@ pub(crate) trait AllPairs: Kernel + Pass {
 /// The kernel with these rows, of a cloud with itself or between two.
 pub(crate) fn exact<'s, S: ExactSide + 's>(side: S, is_self: bool) -> Box<dyn AllPairs + 's> {
     if is_self { Box::new(ExactSelf::new(side)) } else { Box::new(Exact::new(side)) }
-}
-
-/// The kernel with these rows between two clouds, which tells what its columns get.
-pub(crate) fn exact_columns<'s, S: Side + 's>(side: S) -> Box<dyn Columns + 's> {
-    Box::new(Exact::new(side))
 }
 
 impl<S: ExactSide> AllPairs for Exact<S> {
@@ -160,9 +153,7 @@ impl<S: Side> Between for Exact<S> {
     fn depth(&self) -> f64 {
         self.x.depth()
     }
-}
 
-impl<S: Side> Columns for Exact<S> {
     fn column_sums(&mut self, out: &mut [f64]) -> Result<()> {
         out.copy_from_slice(&self.message);
         Ok(())

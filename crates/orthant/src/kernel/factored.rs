@@ -1,7 +1,7 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
 use super::{
-    Arranged, Between, Builds, Columns, Conditional, Coordinates, Kernel, Marginal, Mixed, Ordered,
+    Arranged, Between, Builds, Conditional, Coordinates, Kernel, Marginal, Mixed, Ordered,
     Separable, Side, Stored, Target,
 };
 use crate::error::{Error, Result};
@@ -252,9 +252,7 @@ impl<S: Side> Between for Factored<S> {
     fn depth(&self) -> f64 {
         self.x.depth()
     }
-}
 
-impl<S: Side> Columns for Factored<S> {
     fn column_sums(&mut self, out: &mut [f64]) -> Result<()> {
         let Factored { x, y, y_message, .. } = self;
         prepare(y, x, y_message).and_then(|()| y.log_apply(y_message, out)).map_err(of_second)

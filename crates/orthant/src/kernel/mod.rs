@@ -28,7 +28,7 @@ mod stored;
 mod target;
 
 pub(crate) use draw::{Conditional, DRAW_ROUNDS, Open, Waiting};
-pub(crate) use exact::{AllPairs, exact, exact_columns};
+pub(crate) use exact::{AllPairs, exact};
 pub(crate) use factored::{
     CoarseMessages, Factored, FactoredSelf, LatticePlan, Moments, StoredPlan,
 };
@@ -265,10 +265,7 @@ pub(crate) trait Between: Kernel {
 
     /// See [`Side::depth`].
     fn depth(&self) -> f64;
-}
 
-/// A kernel between two clouds that tells what its columns get.
-pub(crate) trait Columns: Kernel {
-    /// `log K^T u`.
+    /// `log K^T u`: what the columns get.
     fn column_sums(&mut self, out: &mut [f64]) -> Result<()>;
 }

@@ -470,6 +470,10 @@ impl Between for Nystrom<'_> {
     fn depth(&self) -> f64 {
         f64::INFINITY
     }
+
+    fn column_sums(&mut self, out: &mut [f64]) -> Result<()> {
+        self.y.write_log_products(&self.x.message, out)
+    }
 }
 
 /// The kernel of a cloud with itself: positive-definite, at least.

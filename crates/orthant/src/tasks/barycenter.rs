@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use crate::control::{Clock, Observer, Stop, Watched, begin};
 use crate::error::{Error, Result};
-use crate::kernel::{Arranged, Columns, Kernel, Relaxed, Target};
+use crate::kernel::{Arranged, Kernel, Relaxed, Target};
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::{dot, log_sum};
 use crate::options::{
@@ -224,7 +224,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             .zip(&problems)
             .map(|(&k, problem)| Leg::new(k, shares[k], &measures[k], problem));
         let mut iteration = Iteration {
-            legs: legs.collect::<Result<_>>()?,
+            legs: legs.collect(),
             own: own.as_ref().map(|p| Own::new(p, support.len())),
             log_p: vec![0.0; support.len()],
             epsilon: options.epsilon,
@@ -398,7 +398,7 @@ struct Leg<'k> {
     measure: usize,
     share: f64,
     problem: &'k Problem<'k>,
-    kernel: Box<dyn Columns + 'k>,
+    kernel: Box<dyn Kernel + 'k>,
     weights: &'k [f64],
     /// What the marginals should be: the weights, and `p`.
     targets: [Arranged<'static>; 2],
@@ -410,17 +410,12 @@ struct Leg<'k> {
 }
 
 impl<'k> Leg<'k> {
-    fn new(
-        measure: usize,
-        share: f64,
-        mu: &'k Measure<'k>,
-        problem: &'k Problem<'k>,
-    ) -> Result<Self> {
-        let kernel = problem.kernel(Term::Cross).columns()?;
+    fn new(measure: usize, share: f64, mu: &'k Measure<'k>, problem: &'k Problem<'k>) -> Self {
+        let kernel = problem.kernel(Term::Cross).iterated();
         let weights = mu.support().weights;
         let log_p = vec![0.0; kernel.columns()];
         let targets = kernel.arrange([Target::fixed(weights), target(&log_p)]);
-        Ok(Leg {
+        Leg {
             measure,
             share,
             problem,
@@ -432,7 +427,7 @@ impl<'k> Leg<'k> {
             log_p,
             error: f64::INFINITY,
             kernel,
-        })
+        }
     }
 
     /// From `u = a`.
@@ -445,7 +440,8 @@ impl<'k> Leg<'k> {
 
     /// Adds `l_k log K^T u` to `total`.
     fn add_sums(&mut self, total: &mut [f64]) -> Result<()> {
-        self.kernel.column_sums(&mut self.sums)?;
+        let kernel = self.kernel.between().expect("a cross term is between two clouds");
+        kernel.column_sums(&mut self.sums)?;
         if let Some(j) = self.sums.iter().position(|s| !s.is_finite()) {
             return Err(Error::Breakdown {
                 iteration: 0,

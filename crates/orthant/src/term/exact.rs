@@ -7,7 +7,7 @@ use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work, p
 use crate::control::Observer;
 use crate::error::Result;
 use crate::features::SquaredEuclidean;
-use crate::kernel::{self, AllPairs, Builds, Columns, Kernel, LogPass, Recomputed, Stored};
+use crate::kernel::{self, AllPairs, Builds, Kernel, LogPass, Recomputed, Stored};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
 use crate::options::Precision;
@@ -62,19 +62,6 @@ pub(super) fn iterated<'r>(
         (false, _) => kernel::exact(Recomputed::new(rows), site.is_self()),
         (true, Precision::F32) => kernel::exact(Stored::<f32>::new(rows), site.is_self()),
         (true, Precision::F64) => kernel::exact(Stored::<f64>::new(rows), site.is_self()),
-    }
-}
-
-/// [`iterated`] between two clouds, with sums of its columns.
-pub(super) fn columns<'r>(
-    rows: Box<dyn LogRows + 'r>,
-    stored: bool,
-    site: &Site<'_>,
-) -> Box<dyn Columns + 'r> {
-    match (stored, site.options().precision) {
-        (false, _) => kernel::exact_columns(Recomputed::new(rows)),
-        (true, Precision::F32) => kernel::exact_columns(Stored::<f32>::new(rows)),
-        (true, Precision::F64) => kernel::exact_columns(Stored::<f64>::new(rows)),
     }
 }
 
@@ -150,11 +137,6 @@ impl TermKernel for ExactKernel<'_> {
     fn iterated(&self) -> Box<dyn Kernel + '_> {
         let rows = self.entries(self.site.clouds()[0], Part::Support);
         iterated(rows, self.stored, &self.site)
-    }
-
-    fn columns(&self) -> Result<Box<dyn Columns + '_>> {
-        let rows = self.entries(self.site.clouds()[0], Part::Support);
-        Ok(columns(rows, self.stored, &self.site))
     }
 
     fn stored_numbers(&self, [n, m]: [f64; 2]) -> f64 {

@@ -13,9 +13,7 @@ use crate::anchors::{Lattice, value_bound};
 use crate::control::{Next, Stop};
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, FeatureMatrix, Mapped};
-use crate::kernel::{
-    Columns, Conditional, Factored, FactoredSelf, Kernel, LogPass, Stored, StoredPlan,
-};
+use crate::kernel::{Conditional, Factored, FactoredSelf, Kernel, LogPass, Stored, StoredPlan};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
 use crate::options::{Algorithm, Precision};
@@ -138,12 +136,6 @@ impl<'p> FeatureKernel<'p> {
 
     fn iterated_in<T: Float>(&self) -> Box<dyn Kernel + '_> {
         plan_of(self.sides::<T>())
-    }
-
-    fn columns_in<T: Float>(&self) -> Box<dyn Columns + '_> {
-        let [x, y] = self.site.clouds();
-        let side = |cloud| Stored::<T>::new(self.features(cloud, Part::Support));
-        Box::new(Factored::new(side(x), side(y)))
     }
 
     /// Solves with features that are stored; afterwards they go to `keep`.
@@ -304,17 +296,6 @@ impl TermKernel for FeatureKernel<'_> {
                 exact::iterated(rows, stored, &self.site)
             }
         }
-    }
-
-    fn columns(&self) -> Result<Box<dyn Columns + '_>> {
-        Ok(match (self.form, self.site.options().precision) {
-            (Form::Features, Precision::F32) => self.columns_in::<f32>(),
-            (Form::Features, Precision::F64) => self.columns_in::<f64>(),
-            (Form::Pairs { stored }, _) => {
-                let rows = self.entries(self.site.clouds()[0], Part::Support);
-                exact::columns(rows, stored, &self.site)
-            }
-        })
     }
 
     fn stored_features(&self) -> Option<&FeatureKernel<'_>> {

@@ -12,9 +12,7 @@ use crate::anchors::{Lattice, value_bound};
 use crate::control::{Observer, Stop};
 use crate::error::Result;
 use crate::features::Mapped;
-use crate::kernel::{
-    Builds, Columns, Factored, FactoredSelf, Kernel, LatticePlan, Nearly, Separable, Side,
-};
+use crate::kernel::{Builds, Factored, FactoredSelf, Kernel, LatticePlan, Nearly, Separable, Side};
 use crate::measure::Points;
 use crate::numerics::log_sum;
 use crate::numerics::simd::Float;
@@ -169,15 +167,6 @@ impl<'p> LatticeKernel<'p> {
         Ok((dropped, Some(message)))
     }
 
-    fn columns_in<T: Float>(&self) -> Box<dyn Columns + '_> {
-        let side = |cloud| {
-            let points = self.site.points(cloud, Part::Support);
-            Separable::<T>::new(&points, &self.lattice, self.lattice.cutoff::<T>())
-        };
-        let [x, y] = self.site.clouds();
-        Box::new(Factored::new(side(x), side(y)))
-    }
-
     /// An error at points of a part of a cloud, in the user's count.
     fn in_user_rows<R>(&self, result: Result<R>, cloud: Cloud, part: Part) -> Result<R> {
         let clouds = [cloud, self.site.opposite(cloud)];
@@ -255,13 +244,6 @@ impl TermKernel for LatticeKernel<'_> {
     fn iterated(&self) -> Box<dyn Kernel + '_> {
         let [x, y] = self.supports();
         on_lattice(&self.site, &self.lattice, [&x, &y])
-    }
-
-    fn columns(&self) -> Result<Box<dyn Columns + '_>> {
-        Ok(match self.site.options().precision {
-            Precision::F32 => self.columns_in::<f32>(),
-            Precision::F64 => self.columns_in::<f64>(),
-        })
     }
 
     fn leave_out(&self) -> f64 {

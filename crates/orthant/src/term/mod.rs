@@ -43,7 +43,7 @@ use crate::anchors::Lattice;
 use crate::control::{Clock, Observer};
 use crate::error::Result;
 use crate::features::{Affine, lattice_map};
-use crate::kernel::{Builds, Columns, Kernel};
+use crate::kernel::{Builds, Kernel};
 use crate::measure::Points;
 use crate::numerics::dot;
 use crate::rows::LogRows;
@@ -70,9 +70,6 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
 
     /// What Sinkhorn's loop iterates.
     fn iterated(&self) -> Box<dyn Kernel + '_>;
-
-    /// The same between two clouds, with sums of its columns.
-    fn columns(&self) -> Result<Box<dyn Columns + '_>>;
 
     /// Part of the mass that what is iterated may leave out: see [`Kernel::settle`].
     fn leave_out(&self) -> f64 {

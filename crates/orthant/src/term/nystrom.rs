@@ -7,7 +7,7 @@ use super::pairwise::Pairwise;
 use super::view::{Partners, Seat, View};
 use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work};
 use crate::error::{Error, Result};
-use crate::kernel::{Columns, Factors, Kernel, PlanSide};
+use crate::kernel::{Factors, Kernel, PlanSide};
 use crate::numerics::simd::Float;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
@@ -74,10 +74,6 @@ impl TermKernel for NystromKernel<'_> {
 
     fn iterated(&self) -> Box<dyn Kernel + '_> {
         self.factors.kernel(self.site.clouds())
-    }
-
-    fn columns(&self) -> Result<Box<dyn Columns + '_>> {
-        Err(refused("sums of columns"))
     }
 
     fn stored_numbers(&self, _: [f64; 2]) -> f64 {
