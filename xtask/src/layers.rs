@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::run::root;
 
 /// The layers of the library, the lowest first.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
     "words",
     "error",
     "numerics",
+    "comm",
     "control",
     "measure",
     "rows",

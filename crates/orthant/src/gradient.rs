@@ -197,7 +197,8 @@ impl<'g> Gradient<'g> {
                 let epsilon = self.terms[0].solution.epsilon;
                 sum.iter_mut().zip(measure.weights()).for_each(|(s, a)| *s += epsilon * a.ln());
             }
-            let mean: f64 = sum.iter().zip(measure.weights()).map(|(s, a)| s * a).sum();
+            let weights = measure.weights();
+            let mean = measure.points().span().sum(|i| sum[i] * weights[i]);
             for s in &mut sum {
                 *s -= mean;
             }
@@ -217,7 +218,7 @@ impl<'g> Gradient<'g> {
             let messages = [self.message(part, 0)?, self.message(part, 1)?];
             let parts = plan.by_epsilon(messages)?;
             let [x, y] = plan.masses();
-            let mass: f64 = parts.marginals[0].iter().sum();
+            let mass = parts.mass;
             let potentials = [solution.potential_kl_x(), solution.potential_kl_y()];
             let prices = plan.prices(&parts.marginals, [&potentials[0], &potentials[1]]);
             sum +=

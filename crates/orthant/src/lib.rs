@@ -99,6 +99,7 @@
 pub mod anchors;
 #[doc(hidden)]
 pub mod bench;
+mod comm;
 pub mod control;
 mod coordinates;
 mod error;

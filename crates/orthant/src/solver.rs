@@ -185,7 +185,7 @@ impl<'s, 'o> Solver<'s, 'o> {
         'o: 'p,
     {
         let options = self.options;
-        let clock = options.clock();
+        let clock = options.clock().of(mu.points().span());
         self.watched(|watch| Problem::watched(mu, nu, options, (terms, aim), clock, watch))
     }
 

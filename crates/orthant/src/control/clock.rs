@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Cancel;
+use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::words::Phase;
 
@@ -24,6 +25,8 @@ pub(crate) struct Clock {
     /// Ends everything a little after the limit.
     cancel: Cancel,
     phase: Arc<AtomicU8>,
+    /// Whose clock counts, where several processes solve together.
+    span: Option<Span>,
 }
 
 /// The part of the limit that looking for a method may take.
@@ -39,7 +42,17 @@ impl Clock {
             (Some(soft), Some(limit)) => outer.until(soft + grace(limit)),
             _ => outer.clone(),
         };
-        Clock { begun, limit, soft, cancel, phase: Arc::default() }
+        Clock { begun, limit, soft, cancel, phase: Arc::default(), span: None }
+    }
+
+    /// The clock of the first of the processes that hold some points, for all of them.
+    pub(crate) fn of(self, span: &Span) -> Self {
+        Clock { span: Some(span.clone()), ..self }
+    }
+
+    /// What the clock of the first process says.
+    fn decided(&self, here: bool) -> bool {
+        self.span.as_ref().map_or(here, |span| span.decided(usize::from(here)) > 0)
     }
 
     /// The same with iterations that end after this part of the time that is left.
@@ -61,12 +74,12 @@ impl Clock {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.left().is_some_and(|left| left.is_zero())
+        self.decided(self.left().is_some_and(|left| left.is_zero()))
     }
 
     /// Whether a choice should be made with what there is.
     pub(crate) fn is_time_to_choose(&self) -> bool {
-        self.limit.is_some_and(|limit| self.begun.elapsed() >= limit.mul_f64(CHOICE))
+        self.decided(self.limit.is_some_and(|limit| self.begun.elapsed() >= limit.mul_f64(CHOICE)))
     }
 
     pub(crate) fn enter(&self, phase: Phase) {

@@ -5,8 +5,6 @@
 //! `1e-170` or `1e170` leave the range of double precision. A [`Frame`] subtracts a common centre
 //! and divides by a power of two, so that nothing is rounded that need not be.
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result};
 use crate::measure::{Measure, Points};
 
@@ -47,14 +45,14 @@ impl Frame {
     fn centred(centre: Vec<f64>, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Self> {
         same_dimension(mu, nu)?;
         let mut frame = Frame { centre, shrink: 1.0, radius: 0.0 };
-        let extent = frame.largest(mu, nu, |x| x.iter().fold(0.0, |most, x| x.abs().max(most)));
+        let extent = frame.largest(mu, nu, |x| x.fold(0.0, |most, x| x.abs().max(most)));
         if extent > WIDEST {
             return Err(Error::TooWide { extent });
         }
         if extent > 0.0 {
             frame.shrink = power_of_two_below(1.0 / extent.max(1e-300));
         }
-        frame.radius = frame.largest(mu, nu, |x| x.iter().map(|x| x * x).sum()).sqrt();
+        frame.radius = frame.largest(mu, nu, |x| x.map(|x| x * x).sum()).sqrt();
         Ok(frame)
     }
 
@@ -63,23 +61,12 @@ impl Frame {
         &self,
         mu: &Measure<'_>,
         nu: &Measure<'_>,
-        size: impl Fn(&[f64]) -> f64 + Sync,
+        size: impl Fn(&mut dyn Iterator<Item = f64>) -> f64 + Sync,
     ) -> f64 {
         let of = |m: &Measure<'_>| {
             let points = m.support().points;
-            (0..points.len())
-                .into_par_iter()
-                .with_min_len(4096)
-                .fold(
-                    || (vec![0.0; self.dim()], 0.0),
-                    |(mut x, most): (Vec<f64>, f64), i| {
-                        self.copy_coordinates(points, i, 0, &mut x);
-                        let most = most.max(size(&x));
-                        (x, most)
-                    },
-                )
-                .map(|(_, most)| most)
-                .reduce(|| 0.0, f64::max)
+            let coordinate = |i: usize, k: usize| self.coordinate(points, i, k);
+            points.span().max(|i| size(&mut (0..self.dim()).map(|k| coordinate(i, k))))
         };
         of(mu).max(of(nu))
     }
@@ -124,9 +111,9 @@ impl Frame {
 
     /// Checks that squares of these coordinates are finite.
     pub(crate) fn check_extent(&self, points: &Points<'_>) -> Result<()> {
-        let all = (0..points.len()).flat_map(|i| (0..self.dim()).map(move |k| (i, k)));
+        let apart = |i: usize, k: usize| (points.coordinate(i, k) - self.centre[k]).abs();
         let extent =
-            all.map(|(i, k)| (points.coordinate(i, k) - self.centre[k]).abs()).fold(0.0, f64::max);
+            points.span().max(|i| (0..self.dim()).map(|k| apart(i, k)).fold(0.0, f64::max));
         if extent > WIDEST { Err(Error::TooWide { extent }) } else { Ok(()) }
     }
 
@@ -197,11 +184,10 @@ pub(crate) fn common_centre(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Vec<f6
 /// A mean is rounded; that of equal points should be the point.
 pub(crate) fn clamp_to(centre: &mut [f64], clouds: &[&Points<'_>]) {
     for (k, c) in centre.iter_mut().enumerate() {
-        let coordinates = clouds
-            .iter()
-            .flat_map(|points| (0..points.len()).map(move |i| points.coordinate(i, k)));
-        let (low, high) =
-            coordinates.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+        let low = |points: &&Points<'_>| points.span().min(|i| points.coordinate(i, k));
+        let high = |points: &&Points<'_>| points.span().max(|i| points.coordinate(i, k));
+        let low = clouds.iter().map(low).fold(f64::INFINITY, f64::min);
+        let high = clouds.iter().map(high).fold(f64::NEG_INFINITY, f64::max);
         *c = c.clamp(low, high);
     }
 }

@@ -18,9 +18,10 @@ use rayon::prelude::*;
 
 use super::Frame;
 use super::frame::{self, LARGEST_EXPONENT, WIDEST};
+use crate::comm::Partition;
 use crate::error::{Error, Result};
 use crate::measure::{Measure, Points, Support};
-use crate::numerics::{Local, Partition, Reduce, linalg};
+use crate::numerics::linalg;
 
 /// The coordinates of one cloud.
 #[derive(Debug, Clone)]
@@ -149,7 +150,7 @@ impl Gauge {
         for (measure, centre) in clouds.iter().zip(&centres) {
             for points in [Some(measure.support().points), measure.outside()].into_iter().flatten()
             {
-                extent = extent.max(largest(points.len(), |i| {
+                extent = extent.max(points.span().max(|i| {
                     let apart = |k| (points.coordinate(i, k) - centre[k]).abs();
                     (0..points.dim()).map(apart).fold(0.0, f64::max)
                 }));
@@ -248,8 +249,8 @@ impl Gauge {
                     }
                 });
         }
-        let points = Points::new(values, dim).expect("finite coordinates stay finite");
-        Placed { points, offsets: (!plain).then_some(offsets) }
+        let placed = Points::new(values, dim).expect("finite coordinates stay finite");
+        Placed { points: placed.in_place_of(points), offsets: (!plain).then_some(offsets) }
     }
 
     /// Further points of a cloud in these coordinates, if they are not too far away.
@@ -326,7 +327,7 @@ impl Gauge {
         points: impl Iterator<Item = &'p Points<'p>>,
     ) -> Result<()> {
         let square = points
-            .map(|p| largest(p.len(), |i| (0..p.dim()).map(|k| p.coordinate(i, k).powi(2)).sum()))
+            .map(|p| p.span().max(|i| (0..p.dim()).map(|k| p.coordinate(i, k).powi(2)).sum()))
             .fold(0.0, f64::max);
         if square <= LARGEST_EXPONENT * self.epsilon {
             return Ok(());
@@ -412,17 +413,16 @@ fn sum_over(
     len: usize,
     add: impl Fn(usize, &mut [f64], &mut [f64]) + Sync,
 ) -> Vec<f64> {
-    let partition = Partition::new(cloud.len(), 64);
+    let partition = Partition::new(cloud.points.span(), 64);
     let mut sums = vec![0.0; partition.count() * len];
     sums.par_chunks_mut(len).enumerate().for_each(|(c, sums)| {
         let mut s = vec![0.0; cloud.points.dim()];
-        let first = c * partition.chunk();
-        for i in first..cloud.len().min(first + partition.chunk()) {
+        for i in partition.rows(c) {
             add(i, &mut s, sums);
         }
     });
     let mut total = vec![0.0; len];
-    Local.sum(&sums, &mut total);
+    partition.sum(&sums, &mut total);
     total
 }
 
@@ -437,10 +437,6 @@ fn centre(cloud: &Support<'_>) -> Vec<f64> {
     });
     frame::clamp_to(&mut mean, &[cloud.points]);
     mean
-}
-
-fn largest(count: usize, size: impl Fn(usize) -> f64 + Sync + Send) -> f64 {
-    (0..count).into_par_iter().with_min_len(4096).map(size).reduce(|| 0.0, f64::max)
 }
 
 /// The mean of a matrix and its transpose.

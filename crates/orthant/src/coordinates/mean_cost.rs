@@ -1,7 +1,7 @@
 //! The scale of the cost, which epsilon is chosen by.
 
 use crate::error::{Error, Result, in_clouds};
-use crate::measure::{Measure, are_counted};
+use crate::measure::{Measure, Support, are_counted};
 
 /// Mean squared distance of two points that are drawn independently from all clouds together, in linear time.
 ///
@@ -31,7 +31,7 @@ pub fn mean_cost<'a, 'm: 'a>(measures: impl IntoIterator<Item = &'a Measure<'m>>
         .zip(are_counted(&measures))
         .map(
             |(measure, counted)| {
-                if counted { measure.weights().len() as f64 } else { measure.mass() }
+                if counted { measure.points().span().total() as f64 } else { measure.mass() }
             },
         )
         .collect();
@@ -60,26 +60,19 @@ pub fn mean_cost<'a, 'm: 'a>(measures: impl IntoIterator<Item = &'a Measure<'m>>
 pub fn mean_squared_distance(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<f64> {
     let frame = crate::coordinates::Frame::around(mu, nu)?;
     let trace = |m: &Measure<'_>, mean: &[f64]| -> f64 {
-        let support = m.support();
-        let mut sum = 0.0;
-        for (i, w) in support.weights.iter().enumerate() {
-            let mut square = 0.0;
-            for (k, c) in mean.iter().enumerate() {
-                let delta = frame.coordinate(support.points, i, k) - c;
-                square += delta * delta;
-            }
-            sum += w * square;
-        }
-        sum
+        let Support { points, weights } = m.support();
+        let apart = |i: usize, k: usize| frame.coordinate(points, i, k) - mean[k];
+        let square = |i: usize| (0..mean.len()).map(|k| apart(i, k).powi(2)).sum::<f64>();
+        points.span().sum(|i| weights[i] * square(i))
     };
     let frame_mean = |m: &Measure<'_>| -> Vec<f64> {
-        let support = m.support();
+        let Support { points, weights } = m.support();
         let mut mean = vec![0.0; m.dim()];
-        for (i, w) in support.weights.iter().enumerate() {
-            for (k, c) in mean.iter_mut().enumerate() {
-                *c += w * frame.coordinate(support.points, i, k);
+        points.span().sum_each(&mut mean, |i, sums| {
+            for (k, sum) in sums.iter_mut().enumerate() {
+                *sum += weights[i] * frame.coordinate(points, i, k);
             }
-        }
+        });
         mean
     };
     let (mx, my) = (frame_mean(mu), frame_mean(nu));

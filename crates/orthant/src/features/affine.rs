@@ -8,6 +8,7 @@
 //! `2 square x_i + M_k`: that is all that derivatives need.
 
 use super::{Derivative, FeatureMap};
+use crate::comm::Span;
 use crate::coordinates::Frame;
 use crate::error::Result;
 use crate::measure::Points;
@@ -217,8 +218,8 @@ impl<'a> SquaredEuclidean<'a> {
 }
 
 impl LogRows for SquaredEuclidean<'_> {
-    fn rows(&self) -> usize {
-        self.points.len()
+    fn span(&self) -> &Span {
+        self.points.span()
     }
 
     fn rank(&self) -> usize {

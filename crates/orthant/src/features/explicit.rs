@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::measure::Values;
 use crate::numerics::simd::{Float, ln_row};
@@ -14,7 +15,7 @@ use crate::words::Shape;
 #[derive(Debug, Clone)]
 pub struct FeatureMatrix<'a> {
     values: Values<'a>,
-    rows: usize,
+    span: Span,
     rank: usize,
     /// See [`LogRows::is_plain`].
     is_plain: bool,
@@ -47,7 +48,7 @@ impl<'a> FeatureMatrix<'a> {
             let (row, column) = (i / rank + 1, i % rank + 1);
             return Err(Error::Feature { row, column, value: values.get(i) });
         }
-        Ok(FeatureMatrix { values, rows, rank, is_plain })
+        Ok(FeatureMatrix { values, span: Span::alone(rows), rank, is_plain })
     }
 
     /// The rows of one matrix and then those of another, of the same rank.
@@ -56,7 +57,7 @@ impl<'a> FeatureMatrix<'a> {
             (0..matrix.values.len()).map(|i| matrix.values.get(i)).collect()
         };
         let values = [all(xi), all(zeta)].concat();
-        FeatureMatrix::new(values, xi.rows + zeta.rows, xi.rank)
+        FeatureMatrix::new(values, xi.rows() + zeta.rows(), xi.rank)
     }
 
     /// The entries, row-major.
@@ -66,7 +67,7 @@ impl<'a> FeatureMatrix<'a> {
 
     /// Number of points.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.span.len()
     }
 
     /// Number of features.
@@ -76,7 +77,7 @@ impl<'a> FeatureMatrix<'a> {
 
     /// The rows at `indices`.
     pub(crate) fn select<'s>(&'s self, indices: &'s [usize]) -> Selected<'s> {
-        Selected { matrix: self, indices }
+        Selected { matrix: self, indices, span: self.span.of(indices.len()) }
     }
 
     fn fill_row(&self, i: usize, row: &mut [f64]) {
@@ -112,15 +113,16 @@ fn first_outside<T: Float>(values: &[T], low: f64, high: f64) -> Option<usize> {
 }
 
 /// Some rows of a matrix of features.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Selected<'a> {
     matrix: &'a FeatureMatrix<'a>,
     indices: &'a [usize],
+    span: Span,
 }
 
 impl LogRows for Selected<'_> {
-    fn rows(&self) -> usize {
-        self.indices.len()
+    fn span(&self) -> &Span {
+        &self.span
     }
 
     fn rank(&self) -> usize {
@@ -145,8 +147,8 @@ impl LogRows for Selected<'_> {
 }
 
 impl LogRows for FeatureMatrix<'_> {
-    fn rows(&self) -> usize {
-        self.rows
+    fn span(&self) -> &Span {
+        &self.span
     }
 
     fn rank(&self) -> usize {

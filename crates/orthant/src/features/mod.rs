@@ -23,6 +23,7 @@ pub(crate) use lattice::lattice_map;
 pub use linear::Linear;
 pub(crate) use nystrom::{Basis, Spectrum};
 
+use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::measure::Points;
 use crate::rows::LogRows;
@@ -138,8 +139,8 @@ impl<'a> Mapped<'a> {
 }
 
 impl LogRows for Mapped<'_> {
-    fn rows(&self) -> usize {
-        self.points.len()
+    fn span(&self) -> &Span {
+        self.points.span()
     }
 
     fn rank(&self) -> usize {

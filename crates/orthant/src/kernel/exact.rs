@@ -5,13 +5,15 @@
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
 use super::{Arranged, Between, Builds, ExactSide, Kernel, Marginal, Ordered, Pass, Side, Target};
+use crate::comm::Span;
 use crate::error::{Error, Result};
-use crate::numerics::log_sum;
 use crate::words::Cloud;
 
 /// The kernel between two clouds.
 struct Exact<S> {
     x: S,
+    /// The points of the second cloud, all of them.
+    columns: Span,
     g: Vec<f64>,
     /// `log K^T u`.
     message: Vec<f64>,
@@ -20,7 +22,12 @@ struct Exact<S> {
 impl<S: Side> Exact<S> {
     fn new(x: S) -> Self {
         let columns = x.rank();
-        Exact { x, g: vec![f64::NEG_INFINITY; columns], message: vec![0.0; columns] }
+        Exact {
+            x,
+            columns: Span::alone(columns),
+            g: vec![f64::NEG_INFINITY; columns],
+            message: vec![0.0; columns],
+        }
     }
 }
 
@@ -46,31 +53,31 @@ fn prepare<S: Side>(side: &mut S, message: &[f64]) -> Result<()> {
     if side.needs_rebuild(message) { side.rebuild(message) } else { Ok(()) }
 }
 
-/// `f_i <- next(f_i, w_i - tau s_i)`, with sums `s` (logarithms); returns the change of the marginal.
-fn advance(f: &mut [f64], s: &[f64], a: Target<'_>, next: impl Fn(f64, f64) -> f64) -> f64 {
-    let mass = a.relaxed.map_or(0.0, |relaxed| relaxed.log_mass(s));
-    let mut error = 0.0;
+/// `f_i <- next(f_i, w_i - tau s_i)` at the points of a span, with sums `s` (logarithms); returns the change of the
+/// marginal.
+fn advance(
+    f: &mut [f64],
+    s: &[f64],
+    a: Target<'_>,
+    span: &Span,
+    next: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    let mass = a.relaxed.map_or(0.0, |relaxed| relaxed.log_mass(s, span));
+    let log = |i: usize| match a.relaxed {
+        None => a.weights[i].ln(),
+        Some(relaxed) => relaxed.log_marginal(i, s[i]) - mass,
+    };
+    let marginal = |i: usize| a.relaxed.map_or_else(|| a.weights[i], |_| log(i).exp());
+    let error = span.sum(|i| ((f[i] + s[i]).exp() - marginal(i)).abs());
     for (i, (f, s)) in f.iter_mut().zip(s).enumerate() {
-        let (log, marginal) = match a.relaxed {
-            None => (a.weights[i].ln(), a.weights[i]),
-            Some(relaxed) => {
-                let log = relaxed.log_marginal(i, *s) - mass;
-                (log, log.exp())
-            }
-        };
-        error += ((*f + s).exp() - marginal).abs();
-        *f = next(*f, log - s);
+        *f = next(*f, log(i) - s);
     }
     error
 }
 
 impl<S: Side> Kernel for Exact<S> {
-    fn rows(&self) -> usize {
-        self.x.rows()
-    }
-
-    fn columns(&self) -> usize {
-        self.g.len()
+    fn spans(&self) -> [&Span; 2] {
+        [self.x.span(), &self.columns]
     }
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
@@ -89,7 +96,7 @@ impl<S: Side> Kernel for Exact<S> {
                 remedy: "the kernel must be positive",
             });
         }
-        Ok(advance(&mut self.g, &self.message, b.get(), |_, new| new))
+        Ok(advance(&mut self.g, &self.message, b.get(), &self.columns, |_, new| new))
     }
 
     fn update_x(&mut self, a: Ordered<'_>) -> Result<f64> {
@@ -122,7 +129,8 @@ impl<S: Side> Kernel for Exact<S> {
         let (mut f, mut s) = (vec![0.0; self.rows()], vec![0.0; self.rows()]);
         self.x.potential(&mut f);
         self.x.log_apply(&self.g, &mut s)?;
-        Ok([Marginal::of(&f, &s, a), Marginal::of(&self.g, &self.message, b)])
+        let y = Marginal::of(&self.g, &self.message, b, &self.columns);
+        Ok([Marginal::of(&f, &s, a, self.x.span()), y])
     }
 
     fn builds(&self) -> Builds {
@@ -207,6 +215,18 @@ impl<S: Side> ExactSelf<S> {
         prepare(&mut self.x, &self.f)?;
         self.x.log_apply(&self.f, &mut self.sums)
     }
+
+    /// The logarithm of the mass of the plan.
+    fn log_mass(&self) -> f64 {
+        let (f, sums) = (&self.f, &self.sums);
+        self.x.span().log_sum(|i| f[i] + sums[i])
+    }
+
+    /// The mean of the potential and the next one; returns the change of the marginal.
+    fn average(&mut self, a: Target<'_>) -> f64 {
+        let mean = |old: f64, new: f64| 0.5 * (old + new);
+        advance(&mut self.f, &self.sums, a, self.x.span(), mean)
+    }
 }
 
 impl<S: ExactSide> AllPairs for ExactSelf<S> {
@@ -235,30 +255,26 @@ impl<S: Side> Pass for ExactSelf<S> {
 
     fn potentials<'k>(&'k self, _: &'k mut [f64]) -> (&'k [f64], &'k [f64], f64) {
         // The best along a common shift of both potentials: that of the plan of mass 1.
-        let log_mass = log_sum(self.f.iter().zip(&self.sums).map(|(f, s)| f + s));
+        let log_mass = self.log_mass();
         (&self.f, &self.f, -log_mass)
     }
 
     fn finish(&mut self, a: Target<'_>) -> Result<()> {
-        advance(&mut self.f, &self.sums, a, |old, new| 0.5 * (old + new));
+        self.average(a);
         Ok(())
     }
 }
 
 impl<S: Side> Kernel for ExactSelf<S> {
-    fn rows(&self) -> usize {
-        self.f.len()
-    }
-
-    fn columns(&self) -> usize {
-        self.f.len()
+    fn spans(&self) -> [&Span; 2] {
+        [self.x.span(); 2]
     }
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
         self.f.copy_from_slice(f);
         self.apply()?;
         // A plan of mass 1: the mean with the next scaling is then of a sane size.
-        let half_mass = 0.5 * log_sum(self.f.iter().zip(&self.sums).map(|(f, s)| f + s));
+        let half_mass = 0.5 * self.log_mass();
         for f in &mut self.f {
             *f -= half_mass;
         }
@@ -271,7 +287,7 @@ impl<S: Side> Kernel for ExactSelf<S> {
 
     fn update_y(&mut self, a: Ordered<'_>) -> Result<f64> {
         self.apply()?;
-        Ok(advance(&mut self.f, &self.sums, a.get(), |old, new| 0.5 * (old + new)))
+        Ok(self.average(a.get()))
     }
 
     fn potentials(&self, f: &mut [f64], g: &mut [f64]) {
@@ -281,7 +297,7 @@ impl<S: Side> Kernel for ExactSelf<S> {
 
     fn marginals(&mut self, a: Target<'_>, _: Target<'_>) -> Result<[Marginal; 2]> {
         self.apply()?;
-        let marginal = Marginal::of(&self.f, &self.sums, a);
+        let marginal = Marginal::of(&self.f, &self.sums, a, self.x.span());
         Ok([marginal.clone(), marginal])
     }
 

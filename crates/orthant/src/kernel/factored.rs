@@ -4,6 +4,7 @@ use super::{
     Arranged, Between, Builds, Conditional, Coordinates, Kernel, Marginal, Mixed, Ordered,
     Separable, Side, Stored, Target,
 };
+use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::numerics::log_sum;
 use crate::numerics::simd::Float;
@@ -115,12 +116,8 @@ fn of_second(error: Error) -> Error {
 }
 
 impl<S: Side> Kernel for Factored<S> {
-    fn rows(&self) -> usize {
-        self.x.rows()
-    }
-
-    fn columns(&self) -> usize {
-        self.y.rows()
+    fn spans(&self) -> [&Span; 2] {
+        [self.x.span(), self.y.span()]
     }
 
     fn arrange<'t>(&self, [a, b]: [Target<'t>; 2]) -> [Arranged<'t>; 2] {
@@ -209,7 +206,7 @@ impl<S: Side> Kernel for Factored<S> {
             let (mut f, mut s) = (vec![0.0; side.rows()], vec![0.0; side.rows()]);
             side.potential(&mut f);
             side.log_apply(message, &mut s)?;
-            Ok(Marginal::of(&f, &s, target))
+            Ok(Marginal::of(&f, &s, target, side.span()))
         };
         prepare(&mut self.x, &mut self.y, &mut self.z_message)?;
         prepare(&mut self.y, &mut self.x, &mut self.y_message).map_err(of_second)?;
@@ -283,12 +280,8 @@ impl<S: Side> FactoredSelf<S> {
 }
 
 impl<S: Side> Kernel for FactoredSelf<S> {
-    fn rows(&self) -> usize {
-        self.side.rows()
-    }
-
-    fn columns(&self) -> usize {
-        self.side.rows()
+    fn spans(&self) -> [&Span; 2] {
+        [self.side.span(); 2]
     }
 
     fn arrange<'t>(&self, targets: [Target<'t>; 2]) -> [Arranged<'t>; 2] {
@@ -342,7 +335,7 @@ impl<S: Side> Kernel for FactoredSelf<S> {
         let (mut f, mut s) = (vec![0.0; self.rows()], vec![0.0; self.rows()]);
         self.side.potential(&mut f);
         self.side.log_apply(&self.message, &mut s)?;
-        let marginal = Marginal::of(&f, &s, a);
+        let marginal = Marginal::of(&f, &s, a, self.side.span());
         Ok([marginal.clone(), marginal])
     }
 

@@ -7,8 +7,9 @@ use rayon::prelude::*;
 
 use super::target::{Step, Tally};
 use super::{DRAW_ROUNDS, LOST, Open, Waiting};
+use crate::comm::{Partition, Span};
+use crate::numerics::ExactSums;
 use crate::numerics::simd::{self, ColumnSums, Float};
-use crate::numerics::{Local, Partition, Reduce};
 use crate::rows::{LEAST, LogRows};
 
 /// The passes over one source, with their scratch space: nothing is allocated after `new`.
@@ -26,6 +27,7 @@ pub(crate) struct LogPass {
     errors: Vec<f64>,
     tallies: Vec<f64>,
     /// Sums and maxima over all chunks.
+    exact: ExactSums,
     total: Vec<f64>,
     top: Vec<f64>,
 }
@@ -53,7 +55,7 @@ impl LogPass {
     /// Scratch space for passes over `source`, cut as `partition` says.
     /// For rows of features, in a usual number of chunks.
     pub(crate) fn of(source: &dyn LogRows) -> Self {
-        LogPass::new(source, Partition::new(source.rows(), 64))
+        LogPass::new(source, Partition::new(source.span(), 64))
     }
 
     pub(crate) fn new(source: &dyn LogRows, partition: Partition) -> Self {
@@ -71,6 +73,7 @@ impl LogPass {
             most: vec![0.0; chunks * stride],
             errors: vec![0.0; chunks],
             tallies: vec![0.0; chunks * Tally::LEN],
+            exact: ExactSums::new(stride),
             total: vec![0.0; stride],
             top: vec![0.0; stride],
         }
@@ -177,7 +180,7 @@ impl LogPass {
                 }
             });
             self.top.fill(top);
-            Local.sum(&self.sums, &mut self.total);
+            self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
             for (out, sum) in out.iter_mut().zip(&self.total) {
                 *out = top + sum.ln();
             }
@@ -186,7 +189,7 @@ impl LogPass {
         self.run(source, shares, |f, rows, logs, chunk| {
             ColumnSums { most: chunk.most, sum: chunk.sums }.add(logs, &f[rows]);
         });
-        Local.max(&self.most, &mut self.top);
+        self.partition.span().max_chunks(&self.most, &mut self.top);
         for (sums, most) in
             self.sums.chunks_exact_mut(self.stride).zip(self.most.chunks_exact(self.stride))
         {
@@ -196,7 +199,7 @@ impl LogPass {
                 }
             }
         }
-        Local.sum(&self.sums, &mut self.total);
+        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
         for ((out, sum), top) in out.iter_mut().zip(&self.total).zip(&self.top) {
             *out = if *top > f64::NEG_INFINITY { top + sum.ln() } else { *top };
         }
@@ -340,7 +343,7 @@ impl LogPass {
             }
         });
         let mut ones = vec![0.0; width];
-        Local.sum(&sums, &mut ones);
+        self.partition.sum(&sums, &mut ones);
         let mut means = ones.split_off(stride);
         for means in means.chunks_exact_mut(stride) {
             // A feature that no point has takes part in nothing.
@@ -446,7 +449,7 @@ impl LogPass {
                 simd::accumulate(logs, (*f + top).exp(), chunk.sums);
             }
         });
-        Local.sum(&self.sums, &mut self.total);
+        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
         for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
         }
@@ -472,7 +475,7 @@ impl LogPass {
                 simd::accumulate(logs, (f[row] + top).exp(), chunk.sums);
             }
         });
-        Local.sum(&self.sums, &mut self.total);
+        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
         for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
             let told = *sum > LOST && *sum < f64::INFINITY;
             *y = if told { sum.ln() - z } else { f64::NEG_INFINITY };
@@ -493,7 +496,7 @@ impl LogPass {
         tallies.fill(0.0);
         let shares = (f.par_chunks_mut(self.partition.chunk()), tallies.par_chunks_mut(Tally::LEN));
         self.run(source, shares.into_par_iter(), |(f, share), rows, logs, chunk| {
-            let mut tally = Tally::total(share);
+            let mut tally = Tally::load(share);
             for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
                 let (i, f) = (chunk.first + row, &mut f[row]);
                 let top = simd::max_sum(logs, z);
@@ -504,9 +507,9 @@ impl LogPass {
             }
             tally.store(share);
         });
-        let tally = Tally::total(&tallies);
+        let tally = Tally::total(&tallies, self.partition.span());
         self.tallies = tallies;
-        Local.sum(&self.sums, &mut self.total);
+        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
         for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
         }
@@ -530,9 +533,7 @@ impl LogPass {
     }
 
     fn error(&self) -> f64 {
-        let mut error = [0.0];
-        Local.sum(&self.errors, &mut error);
-        error[0]
+        self.partition.span().sum_few::<1>(&self.errors)[0]
     }
 }
 
@@ -540,8 +541,8 @@ impl LogPass {
 struct Plain<'a>(&'a dyn LogRows);
 
 impl LogRows for Plain<'_> {
-    fn rows(&self) -> usize {
-        self.0.rows()
+    fn span(&self) -> &Span {
+        self.0.span()
     }
 
     fn rank(&self) -> usize {

@@ -42,15 +42,20 @@ pub(crate) use target::{Arranged, Ordered, Relaxed, Target};
 
 use std::time::Duration;
 
+use crate::comm::Span;
 use crate::error::Result;
-use crate::numerics::log_sum;
 
 /// Sums of mass below this may have lost terms to the range of the numbers.
 const LOST: f64 = 1e-280;
 
 /// One cloud's half of a kernel. See the [module](self).
 pub(crate) trait Side: Send {
-    fn rows(&self) -> usize;
+    /// Its points, among those of all processes.
+    fn span(&self) -> &Span;
+
+    fn rows(&self) -> usize {
+        self.span().len()
+    }
 
     fn rank(&self) -> usize;
 
@@ -167,17 +172,15 @@ pub(crate) struct Marginal {
 }
 
 impl Marginal {
-    /// Of the plan with potential `f` (logarithms) and `log (K v)_i = s_i`.
-    pub(crate) fn of(f: &[f64], s: &[f64], a: Target<'_>) -> Self {
-        let log_mass = log_sum(f.iter().zip(s).map(|(f, s)| f + s));
+    /// Of the plan with potential `f` (logarithms) and `log (K v)_i = s_i` at the points of a span.
+    pub(crate) fn of(f: &[f64], s: &[f64], a: Target<'_>, span: &Span) -> Self {
+        let log_mass = span.log_sum(|i| f[i] + s[i]);
         let sums: Vec<f64> = f.iter().zip(s).map(|(f, s)| (f + s - log_mass).exp()).collect();
         let error = match a.relaxed {
-            None => sums.iter().zip(a.weights).map(|(sum, a)| (sum - a).abs()).sum(),
+            None => span.sum(|i| (sums[i] - a.weights[i]).abs()),
             Some(relaxed) => {
-                let mass = relaxed.log_mass(s);
-                let new = |(i, s): (usize, &f64)| (relaxed.log_marginal(i, *s) - mass).exp();
-                let new = s.iter().enumerate().map(new);
-                sums.iter().zip(new).map(|(sum, new)| (sum - new).abs()).sum()
+                let mass = relaxed.log_mass(s, span);
+                span.sum(|i| (sums[i] - (relaxed.log_marginal(i, s[i]) - mass).exp()).abs())
             }
         };
         Marginal { sums, error, log_mass }
@@ -192,9 +195,16 @@ impl Marginal {
 /// `u <- sqrt(u * (a / K u))`, which is [`Kernel::update_y`], and [`Kernel::update_x`] does nothing. Such a kernel is not
 /// [`Kernel::between`] two clouds.
 pub(crate) trait Kernel: Send {
-    fn rows(&self) -> usize;
+    /// The points of both clouds, among those of all processes.
+    fn spans(&self) -> [&Span; 2];
 
-    fn columns(&self) -> usize;
+    fn rows(&self) -> usize {
+        self.spans()[0].len()
+    }
+
+    fn columns(&self) -> usize {
+        self.spans()[1].len()
+    }
 
     /// What both marginals should be, as updates take it: see [`Side::arrange`].
     fn arrange<'t>(&self, targets: [Target<'t>; 2]) -> [Arranged<'t>; 2] {

@@ -19,11 +19,12 @@ use rayon::prelude::*;
 use super::stored::contract;
 use super::target::{Step, Tally};
 use super::{Between, Builds, Kernel, Marginal, Ordered, Relaxed, Target};
+use crate::comm::{Partition, Span};
 use crate::error::{Error, Result};
 use crate::features::Basis;
 use crate::measure::Points;
+use crate::numerics::ExactSums;
 use crate::numerics::simd::{self, Aligned};
-use crate::numerics::{Local, Partition, Reduce};
 use crate::words::Cloud;
 
 /// The features of both clouds.
@@ -31,6 +32,7 @@ use crate::words::Cloud;
 pub(crate) struct Factors {
     basis: Basis,
     clouds: [Aligned<f64>; 2],
+    spans: [Span; 2],
 }
 
 /// Chunks at most: enough to keep many cores busy.
@@ -40,8 +42,9 @@ const RANGE: f64 = 50.0;
 
 impl Factors {
     pub(crate) fn new(basis: Basis, clouds: [&Points<'_>; 2]) -> Self {
+        let spans = clouds.map(|points| points.span().clone());
         let clouds = clouds.map(|points| basis.features(points));
-        Factors { basis, clouds }
+        Factors { basis, clouds, spans }
     }
 
     /// Number of landmarks.
@@ -52,7 +55,10 @@ impl Factors {
     /// The kernel between the two clouds, or that of one with itself.
     pub(crate) fn kernel(&self, clouds: [Cloud; 2]) -> Box<dyn Kernel + '_> {
         let stride = self.basis.stride();
-        let half = |cloud, called| SignedSide::new(&self.clouds[cloud as usize], stride, called);
+        let half = |cloud: Cloud, called| {
+            let (features, span) = (&self.clouds[cloud as usize], &self.spans[cloud as usize]);
+            SignedSide::new(features, stride, span, called)
+        };
         let [x, y] = clouds;
         if x != y {
             return Box::new(Nystrom { x: half(x, Cloud::X), y: half(y, Cloud::Y) });
@@ -75,15 +81,16 @@ impl Factors {
         let (mut moments, mut scale, mut squares) = ([Vec::new(), Vec::new()], 0.0, 0.0);
         for (side, moments) in plan.iter().zip(&mut moments) {
             let PlanSide { cloud, points, potential, sums } = *side;
-            let top = potential.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let features = &self.clouds[cloud as usize];
-            let partition = Partition::new(points.len(), SIGNED_CHUNKS);
+            let span = points.span();
+            let top = span.max(|i| potential[i]);
+            let partition = Partition::new(span, SIGNED_CHUNKS);
             let factor = |i: usize| (potential[i] - top).exp();
             let value = |i: usize, out: &mut [f64]| points.copy_coordinates(i, 0, out);
-            *moments = contract(features, self.basis.stride(), partition, factor, dim, &value);
+            *moments = contract(features, self.basis.stride(), &partition, factor, dim, &value);
             scale += top + normalise(moments);
             let norm = |i| (0..dim).map(|k| points.coordinate(i, k).powi(2)).sum::<f64>();
-            squares += sums.iter().enumerate().map(|(i, r)| r * norm(i)).sum::<f64>();
+            squares += span.sum(|i| sums[i] * norm(i));
         }
         let [x, y] = moments;
         let inner: f64 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
@@ -114,8 +121,9 @@ impl Factors {
         let (stride, count) = (self.basis.stride(), columns.len());
         let features = self.basis.features(points);
         let sums = self.products(cloud, g, &features, Cloud::X)?;
-        let partition = Partition::new(g.len(), SIGNED_CHUNKS);
-        let top = g.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let span = &self.spans[cloud as usize];
+        let partition = Partition::new(span, SIGNED_CHUNKS);
+        let top = span.max(|j| g[j]);
         let value = |j: usize, out: &mut [f64]| {
             for (out, column) in out.iter_mut().zip(columns) {
                 *out = column[j];
@@ -125,7 +133,7 @@ impl Factors {
         let mut means = vec![0.0; sums.len() * count];
         if count > 0 {
             let all = &self.clouds[cloud as usize];
-            let tables = contract(all, stride, partition, factor, count, &value);
+            let tables = contract(all, stride, &partition, factor, count, &value);
             let rows = features.par_chunks(stride).zip(&sums);
             means.par_chunks_mut(count).zip(rows).for_each(|(means, (row, sum))| {
                 for (mean, table) in means.iter_mut().zip(tables.chunks_exact(stride)) {
@@ -138,9 +146,15 @@ impl Factors {
 
     fn products(&self, cloud: Cloud, g: &[f64], features: &[f64], at: Cloud) -> Result<Vec<f64>> {
         let stride = self.basis.stride();
-        let mut sender = SignedSide::new(&self.clouds[cloud as usize], stride, cloud);
+        let mut sender = SignedSide::new(
+            &self.clouds[cloud as usize],
+            stride,
+            &self.spans[cloud as usize],
+            cloud,
+        );
         sender.send(g);
-        SignedSide::new(features, stride, at).log_products(&sender.message)
+        let span = Span::alone(features.len() / stride);
+        SignedSide::new(features, stride, &span, at).log_products(&sender.message)
     }
 
     /// `k(x_i, y_j)`, of either sign.
@@ -205,12 +219,13 @@ struct SignedSide<'a> {
     sums: Vec<f64>,
     tallies: Vec<f64>,
     failed: Vec<Option<(usize, f64)>>,
+    message_sums: ExactSums,
 }
 
 impl<'a> SignedSide<'a> {
-    fn new(features: &'a [f64], stride: usize, cloud: Cloud) -> Self {
-        let rows = features.len() / stride;
-        let partition = Partition::new(rows, SIGNED_CHUNKS);
+    fn new(features: &'a [f64], stride: usize, span: &Span, cloud: Cloud) -> Self {
+        let rows = span.len();
+        let partition = Partition::new(span, SIGNED_CHUNKS);
         let chunks = partition.count();
         SignedSide {
             features,
@@ -225,6 +240,7 @@ impl<'a> SignedSide<'a> {
             sums: vec![0.0; chunks * stride],
             tallies: vec![0.0; chunks * Tally::LEN],
             failed: vec![None; chunks],
+            message_sums: ExactSums::new(stride),
         }
     }
 
@@ -272,7 +288,7 @@ impl<'a> SignedSide<'a> {
         }
         self.shift = shift;
         self.gather(shift);
-        Ok(Tally::total(&self.tallies))
+        Ok(Tally::total(&self.tallies, self.partition.span()))
     }
 
     fn not_positive(&self, i: usize, value: f64) -> Error {
@@ -282,13 +298,13 @@ impl<'a> SignedSide<'a> {
     /// The message out of the sums of the chunks, of factors `u_i e^{-shift}`.
     fn gather(&mut self, shift: f64) {
         let Message { values, scale } = &mut self.message;
-        Local.sum(&self.sums, values);
+        self.partition.span().sum_afresh(&mut self.message_sums, &self.sums, values);
         *scale = shift + normalise(values);
     }
 
     /// Sends the message of `log u = f`.
     fn send(&mut self, f: &[f64]) {
-        let top = f.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let top = self.partition.span().max(|i| f[i]);
         let (stride, chunk) = (self.stride, self.partition.chunk());
         (
             self.features.par_chunks(chunk * stride),
@@ -363,7 +379,7 @@ impl<'a> SignedSide<'a> {
         let near = tally.log_mass(RANGE);
         let log_mass = match near {
             Some(log_mass) => log_mass,
-            None => relaxed.log_mass(&self.log_products(z)?) + self.level,
+            None => relaxed.log_mass(&self.log_products(z)?, self.partition.span()) + self.level,
         };
         self.level -= log_mass;
         let change = step.share() * log_mass;
@@ -398,12 +414,8 @@ struct Nystrom<'a> {
 }
 
 impl Kernel for Nystrom<'_> {
-    fn rows(&self) -> usize {
-        self.x.rows()
-    }
-
-    fn columns(&self) -> usize {
-        self.y.rows()
+    fn spans(&self) -> [&Span; 2] {
+        [self.x.partition.span(), self.y.partition.span()]
     }
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
@@ -441,7 +453,7 @@ impl Kernel for Nystrom<'_> {
         let of = |half: &SignedSide<'_>, z: &Message, a: Target<'_>| {
             let mut f = vec![0.0; half.rows()];
             half.potential(&mut f);
-            Ok(Marginal::of(&f, &half.log_products(z)?, a))
+            Ok(Marginal::of(&f, &half.log_products(z)?, a, half.partition.span()))
         };
         Ok([of(&self.x, &self.y.message, a)?, of(&self.y, &self.x.message, b)?])
     }
@@ -484,12 +496,8 @@ struct NystromSelf<'a> {
 }
 
 impl Kernel for NystromSelf<'_> {
-    fn rows(&self) -> usize {
-        self.half.rows()
-    }
-
-    fn columns(&self) -> usize {
-        self.half.rows()
+    fn spans(&self) -> [&Span; 2] {
+        [self.half.partition.span(); 2]
     }
 
     fn start(&mut self, f: &[f64]) -> Result<()> {
@@ -532,7 +540,7 @@ impl Kernel for NystromSelf<'_> {
 
     fn marginals(&mut self, a: Target<'_>, _: Target<'_>) -> Result<[Marginal; 2]> {
         let sums = self.half.log_products(&self.half.message)?;
-        let marginal = Marginal::of(&self.half.state, &sums, a);
+        let marginal = Marginal::of(&self.half.state, &sums, a, self.half.partition.span());
         Ok([marginal.clone(), marginal])
     }
 

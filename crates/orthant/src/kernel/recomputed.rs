@@ -2,8 +2,8 @@
 
 use super::target::Step;
 use super::{Builds, ExactSide, LogPass, Ordered, Relaxed, Side, Target};
+use crate::comm::{Partition, Span};
 use crate::error::{Error, Result};
-use crate::numerics::Partition;
 use crate::rows::LogRows;
 use crate::words::Cloud;
 
@@ -31,7 +31,7 @@ const RANGE: f64 = 50.0;
 impl<'a> Recomputed<'a> {
     pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
         let rows = source.rows();
-        let pass = LogPass::new(&*source, Partition::new(rows, ONLINE_CHUNKS));
+        let pass = LogPass::new(&*source, Partition::new(source.span(), ONLINE_CHUNKS));
         let stride = pass.stride();
         Recomputed {
             f: vec![f64::NEG_INFINITY; rows],
@@ -80,7 +80,7 @@ impl<'a> Recomputed<'a> {
         let near = tally.log_mass(RANGE);
         let log_mass = near.unwrap_or_else(|| {
             self.pass.row_sums(&*self.source, &self.z, &mut self.sums);
-            relaxed.log_mass(&self.sums) + self.level
+            relaxed.log_mass(&self.sums, self.source.span()) + self.level
         });
         self.level -= log_mass;
         let change = step.share() * log_mass;
@@ -109,8 +109,8 @@ impl<'a> Recomputed<'a> {
 }
 
 impl Side for Recomputed<'_> {
-    fn rows(&self) -> usize {
-        self.f.len()
+    fn span(&self) -> &Span {
+        self.source.span()
     }
 
     fn rank(&self) -> usize {

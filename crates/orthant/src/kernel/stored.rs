@@ -29,9 +29,10 @@ use super::{
     Builds, Conditional, Coordinates, DRAW_ROUNDS, ExactSide, LogPass, Mixed, Open, Ordered,
     Relaxed, Side, Waiting,
 };
+use crate::comm::{BLOCK, Partition, Span};
 use crate::error::{Error, Result};
+use crate::numerics::ExactSums;
 use crate::numerics::simd::{self, Aligned, Float};
-use crate::numerics::{BLOCK, Local, Partition, Reduce, log_sum};
 use crate::rows::LogRows;
 use crate::words::Cloud;
 
@@ -58,6 +59,7 @@ pub(crate) struct Stored<'a, T> {
     sums: Vec<f64>,
     errors: Vec<f64>,
     tallies: Vec<f64>,
+    message_sums: ExactSums,
     total: Vec<f64>,
     f: Vec<f64>,
     /// The constant of relaxed updates: see [`Step::level`].
@@ -80,8 +82,8 @@ const STORED_CHUNKS: usize = 128;
 impl<'a, T: Float> Stored<'a, T> {
     pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
         let rows = source.rows();
-        let partition = Partition::new(rows, STORED_CHUNKS);
-        let pass = LogPass::new(&*source, partition);
+        let partition = Partition::new(source.span(), STORED_CHUNKS);
+        let pass = LogPass::new(&*source, partition.clone());
         let (stride, chunks) = (pass.stride(), partition.count());
         Stored {
             partition,
@@ -97,6 +99,7 @@ impl<'a, T: Float> Stored<'a, T> {
             sums: vec![0.0; chunks * stride],
             errors: vec![0.0; chunks],
             tallies: vec![0.0; chunks * Tally::LEN],
+            message_sums: ExactSums::new(stride),
             total: vec![0.0; stride],
             f: vec![0.0; rows],
             level: 0.0,
@@ -122,6 +125,7 @@ impl<'a, T: Float> Stored<'a, T> {
         self.factors.fill(f64::NEG_INFINITY);
         self.logs = true;
         self.level = 0.0;
+        self.message_sums.forget();
         self.rested = true;
         Ok(())
     }
@@ -189,14 +193,12 @@ impl<'a, T: Float> Stored<'a, T> {
             let row = self.factors.iter().position(|u| !u.is_finite()).unwrap_or(0);
             return Err(Self::breakdown(row, *sum));
         }
-        let mut error = [0.0];
-        Local.sum(&self.errors, &mut error);
-        Ok(error[0])
+        Ok(self.partition.span().sum_few::<1>(&self.errors)[0])
     }
 
     /// Adds the sums of all chunks and turns them into a message.
     fn send(&mut self, y: &mut [f64]) {
-        Local.sum(&self.sums, &mut self.total);
+        self.partition.span().sum_again(&mut self.message_sums, &self.sums, &mut self.total);
         // Columns whose entries were all flushed, or might have been but for a few.
         let lost = (T::FLUSH + 6.0).exp();
         for ((y, sum), z0) in y.iter_mut().zip(&self.total).zip(&self.reference) {
@@ -250,7 +252,7 @@ impl<'a, T: Float> Stored<'a, T> {
                 tally.store(share);
             });
         self.send(y);
-        let tally = Tally::total(&self.tallies);
+        let tally = Tally::total(&self.tallies, self.partition.span());
         let near = tally.log_mass(T::DRIFT).filter(|_| self.total.iter().all(|s| s.is_finite()));
         let log_mass = match near {
             Some(log_mass) => log_mass,
@@ -288,7 +290,7 @@ impl<'a, T: Float> Stored<'a, T> {
         }
         let mut s = std::mem::take(&mut self.f);
         let applied = self.log_apply(z, &mut s);
-        let log_mass = relaxed.log_mass(&s) + self.level;
+        let log_mass = relaxed.log_mass(&s, self.source.span()) + self.level;
         self.f = s;
         applied.map(|()| log_mass)
     }
@@ -310,9 +312,9 @@ impl<'a, T: Float> Stored<'a, T> {
         self.potential(&mut f);
         self.total[..z.len()].copy_from_slice(z);
         self.pass.row_sums(&*self.source, &self.total, &mut self.factors);
-        let mut error = 0.0;
-        for ((f, s), a) in f.iter_mut().zip(&self.factors).zip(a) {
-            error += ((*f + s).exp() - a).abs();
+        let s = &self.factors;
+        let error = self.source.span().sum(|i| ((f[i] + s[i]).exp() - a[i]).abs());
+        for ((f, s), a) in f.iter_mut().zip(s).zip(a) {
             *f = 0.5 * (*f + a.ln() - s);
         }
         self.pass.column_sums(&*self.source, &f, y);
@@ -330,7 +332,7 @@ impl<'a, T: Float> Stored<'a, T> {
         self.load(z);
         self.take_logs();
         // Factors of sum 1, whatever the mass of the plan.
-        let level = log_sum(self.factors.iter().copied());
+        let level = self.source.span().log_sum(|i| self.factors[i]);
         let (stride, chunk, w) = (self.pass.stride(), self.partition.chunk(), &self.w[..]);
         (
             self.features.par_chunks(chunk * stride),
@@ -386,7 +388,7 @@ impl<T: Float> Conditional for Stored<'_, T> {
 
     fn find(&mut self, waiting: &mut [Vec<Waiting>]) {
         self.take_logs();
-        let level = log_sum(self.factors.iter().copied());
+        let level = self.source.span().log_sum(|i| self.factors[i]);
         let (stride, chunk) = (self.pass.stride(), self.partition.chunk());
         (self.features.par_chunks(chunk * stride), self.factors.par_chunks(chunk), waiting)
             .into_par_iter()
@@ -412,8 +414,8 @@ impl<T: Float> Conditional for Stored<'_, T> {
 }
 
 impl<T: Float> Side for Stored<'_, T> {
-    fn rows(&self) -> usize {
-        self.scale.len()
+    fn span(&self) -> &Span {
+        self.source.span()
     }
 
     fn rank(&self) -> usize {
@@ -473,7 +475,7 @@ impl<T: Float> Side for Stored<'_, T> {
         let a = a.weights;
         // Far from the solution the old and the new factors are: their mean is taken in logarithms.
         let far = |(u, a): (&f64, &f64)| (u - a.ln()).abs() > T::FAR;
-        if self.logs && self.factors.iter().zip(a).any(far) {
+        if self.logs && self.source.span().any(self.factors.iter().zip(a).any(far)) {
             return Ok(self.average_logs(z, a, y));
         }
         self.half_step(
@@ -561,7 +563,7 @@ impl<T: Float> ExactSide for Stored<'_, T> {
 impl<T: Float> Mixed for Stored<'_, T> {
     fn contract(&mut self, columns: usize, value: &Coordinates<'_>) -> Vec<f64> {
         let factor = |i: usize| if self.logs { self.factors[i].exp() } else { self.factors[i] };
-        contract(&self.features, self.pass.stride(), self.partition, factor, columns, value)
+        contract(&self.features, self.pass.stride(), &self.partition, factor, columns, value)
     }
 
     fn reference(&self) -> &[f64] {
@@ -578,7 +580,7 @@ impl<T: Float> Mixed for Stored<'_, T> {
 pub(super) fn contract<T: Float>(
     features: &[T],
     stride: usize,
-    partition: Partition,
+    partition: &Partition,
     factor: impl Fn(usize) -> f64 + Sync,
     columns: usize,
     value: &Coordinates<'_>,
@@ -612,7 +614,7 @@ pub(super) fn contract<T: Float>(
                     }
                 }
             });
-        Local.sum(sums, out);
+        partition.sum(sums, out);
     }
     out
 }

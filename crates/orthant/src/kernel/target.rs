@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::numerics::{Local, Reduce, log_sum};
+use crate::comm::Span;
 
 /// The marginal that one side of a plan should have.
 #[derive(Debug, Clone, Copy)]
@@ -115,9 +115,9 @@ impl Relaxed<'_> {
         self.logs[i] + self.slack * s
     }
 
-    /// Logarithm of the sum of these.
-    pub(crate) fn log_mass(&self, s: &[f64]) -> f64 {
-        log_sum(s.iter().enumerate().map(|(i, s)| self.log_marginal(i, *s)))
+    /// Logarithm of the sum of these over the points, which are those of the span.
+    pub(crate) fn log_mass(&self, s: &[f64], span: &Span) -> f64 {
+        span.log_sum(|i| self.log_marginal(i, s[i]))
     }
 }
 
@@ -183,12 +183,13 @@ impl Tally {
         out.copy_from_slice(&[self.error, self.mass, self.sent]);
     }
 
+    pub(crate) fn load(numbers: &[f64]) -> Self {
+        Tally { error: numbers[0], mass: numbers[1], sent: numbers[2] }
+    }
+
     /// The sum of those of all chunks.
-    pub(crate) fn total(chunks: &[f64]) -> Self {
-        let mut sums = [0.0; Tally::LEN];
-        Local.sum(chunks, &mut sums);
-        let [error, mass, sent] = sums;
-        Tally { error, mass, sent }
+    pub(crate) fn total(chunks: &[f64], span: &Span) -> Self {
+        Tally::load(&span.sum_few::<{ Tally::LEN }>(chunks))
     }
 
     /// The logarithm of the mass of the new marginal, if the message that goes with it lost nothing to

@@ -10,6 +10,7 @@ pub(crate) use moments::extremes;
 
 use std::borrow::Cow;
 
+use crate::comm::Span;
 use crate::error::{Error, Result};
 
 /// `n` points of `d` coordinates, row-major, in single or double precision; borrowed or owned.
@@ -28,6 +29,8 @@ use crate::error::{Error, Result};
 pub struct Points<'a> {
     values: Values<'a>,
     dim: usize,
+    /// Which rows these are of those that all processes hold.
+    span: Span,
 }
 
 /// Row-major coordinates in either precision.
@@ -104,7 +107,8 @@ impl<'a> Points<'a> {
                 value: values.get(i),
             });
         }
-        Ok(Points { values, dim })
+        let span = Span::alone(values.len() / dim);
+        Ok(Points { values, dim, span })
     }
 
     /// Number of points; at least one.
@@ -166,7 +170,29 @@ impl<'a> Points<'a> {
             Values::F32(v) => Values::F32(Cow::Borrowed(v)),
             Values::F64(v) => Values::F64(Cow::Borrowed(v)),
         };
-        Points { values, dim: self.dim }
+        Points { values, dim: self.dim, span: self.span.clone() }
+    }
+
+    /// Which rows these are of those that all processes hold.
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// These points, with those of other processes.
+    #[cfg(test)]
+    pub(crate) fn spread(self, comm: std::sync::Arc<dyn crate::comm::Comm>) -> Self {
+        Points { span: Span::new(comm, self.len()), ..self }
+    }
+
+    /// These points, held by the processes that hold others.
+    pub(crate) fn among(self, others: &Points<'_>) -> Self {
+        Points { span: others.span.of(self.len()), ..self }
+    }
+
+    /// These points, which take the places of others, point by point.
+    pub(crate) fn in_place_of(self, others: &Points<'_>) -> Self {
+        debug_assert_eq!(self.len(), others.len(), "a point for a point");
+        Points { span: others.span.clone(), ..self }
     }
 
     /// The points at `indices`, in that order.
@@ -178,7 +204,7 @@ impl<'a> Points<'a> {
             Values::F32(v) => Values::from(rows(v, self.dim, indices)),
             Values::F64(v) => Values::from(rows(v, self.dim, indices)),
         };
-        Points { values, dim: self.dim }
+        Points { values, dim: self.dim, span: self.span.of(indices.len()) }
     }
 }
 
@@ -236,8 +262,8 @@ impl Support<'_> {
 impl<'a> Measure<'a> {
     /// The uniform measure on `points`, of mass 1.
     pub fn uniform(points: Points<'a>) -> Self {
-        let n = points.len();
-        Measure { points, weights: vec![1.0 / n as f64; n], mass: 1.0, parts: None }
+        let weight = 1.0 / points.span().total() as f64;
+        Measure { weights: vec![weight; points.len()], points, mass: 1.0, parts: None }
     }
 
     /// The measure that gives `points` these weights, normalised to sum 1.
@@ -250,16 +276,16 @@ impl<'a> Measure<'a> {
         if let Some(i) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
             return Err(Error::Weight { point: i + 1, value: weights[i] });
         }
-        let largest = weights.iter().copied().fold(0.0, f64::max);
+        let largest = points.span().max(|i| weights[i]);
         if largest == 0.0 {
             return Err(Error::NoMass);
         }
         // Divided by the largest first, so that the sum neither overflows nor underflows.
         let relative: Vec<f64> = weights.iter().map(|w| w / largest).collect();
-        let total: f64 = relative.iter().sum();
+        let total = points.span().sum(|i| relative[i]);
         let weights: Vec<f64> = relative.iter().map(|w| w / total).collect();
 
-        let parts = weights.contains(&0.0).then(|| {
+        let parts = points.span().any(weights.contains(&0.0)).then(|| {
             let (kept, dropped): (Vec<usize>, Vec<usize>) =
                 (0..weights.len()).partition(|&i| weights[i] > 0.0);
             Parts {
@@ -346,17 +372,19 @@ impl<'a> Measure<'a> {
 
     /// Entropy `-sum a log a` of the weights.
     pub fn entropy(&self) -> f64 {
-        -self.weights.iter().filter(|&&w| w > 0.0).map(|w| w * w.ln()).sum::<f64>()
+        let support = self.support();
+        -support.points.span().sum(|i| support.weights[i] * support.weights[i].ln())
     }
 
     /// Mean of the points under the weights.
     pub fn mean(&self) -> Vec<f64> {
         let mut mean = vec![0.0; self.dim()];
-        for (i, w) in self.weights.iter().enumerate().filter(|(_, w)| **w > 0.0) {
-            for (k, m) in mean.iter_mut().enumerate() {
-                *m += w * self.points.coordinate(i, k);
+        let Support { points, weights } = self.support();
+        points.span().sum_each(&mut mean, |i, sums| {
+            for (k, sum) in sums.iter_mut().enumerate() {
+                *sum += weights[i] * points.coordinate(i, k);
             }
-        }
+        });
         mean
     }
 }

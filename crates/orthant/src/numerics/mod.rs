@@ -1,10 +1,10 @@
 //! Arithmetic that knows nothing of transport: vectors, matrices, sums of rows.
 
+mod exact_sum;
 pub(crate) mod linalg;
-mod partition;
 pub(crate) mod simd;
 
-pub(crate) use partition::{BLOCK, Local, Partition, Reduce};
+pub(crate) use exact_sum::{Add, ExactSums, sum_few};
 
 /// `log sum exp` of some logarithms.
 pub(crate) fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {

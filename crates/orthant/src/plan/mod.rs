@@ -81,7 +81,9 @@ impl<'p> Plan<'p> {
 
     /// The sum of all entries, computed: 1, or [`Solution::mass`] if a marginal is relaxed.
     pub fn mass(&self) -> Result<f64> {
-        Ok(self.coupling().sums(Cloud::X)?.iter().sum())
+        let sums = self.coupling().sums(Cloud::X)?;
+        let [mu, _] = self.problem.measures();
+        Ok(mu.support().points.span().sum(|i| sums[i]))
     }
 
     /// `P_ij`. For many entries of a row ask for the [`row`](Plan::row).

@@ -130,20 +130,18 @@ impl Problem<'_> {
     fn around(&self, task: &Task<'_>, solved: &Solved) -> Around {
         let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
         let KernelError { bound, sampled: bounds, rounding } = solved.error;
-        let [a, b] = task.weights;
         let dual = task.unbalanced.as_ref().map(|u| (u, u.dual(&outcome.f, &outcome.g, 0.0)));
         let value = dual.map_or_else(|| task.values(outcome).value, |(_, dual)| dual.value);
         // A dual value is a lower bound at any time, and that of a plan of other marginals is too low by at most what
         // it takes to move the difference, at the prices of the final potentials. Those at the end of a solve tell
         // these; before, no price differs by more than costs do.
-        let range = |f: &[f64], a: &[f64]| {
-            let prices = f.iter().zip(a).map(|(f, a)| f - a.ln());
-            let (low, high) =
-                prices.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (l.min(p), h.max(p)));
-            high - low
+        let range = |side: usize, f: &[f64]| {
+            let price = |i: usize| f[i] - task.weights[side][i].ln();
+            let [low, high] = task.spans[side].maxima(|i| [-price(i), price(i)]);
+            high + low
         };
         let ranges = if outcome.stop == Stop::Converged {
-            [epsilon * range(&outcome.f, a), epsilon * range(&outcome.g, b)]
+            [epsilon * range(0, &outcome.f), epsilon * range(1, &outcome.g)]
         } else {
             [self.kernel(task.run.term).site().cost_range(); 2]
         };

@@ -445,7 +445,8 @@ impl<'p> Problem<'p> {
             leave_out: 0.0,
             algorithm: self.options.algorithm,
         };
-        Ok(Task { start, flat, rough, weights, unbalanced: site.unbalanced(), run })
+        let spans = site.clouds().map(|cloud| site.span(cloud));
+        Ok(Task { start, flat, rough, weights, spans, unbalanced: site.unbalanced(), run })
     }
 }
 

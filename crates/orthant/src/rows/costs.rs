@@ -1,6 +1,7 @@
 //! Rows of an exact kernel that is not the Gaussian: a cost matrix, or the cost of a feature map.
 
 use super::LogRows;
+use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::measure::Values;
 use crate::numerics::simd;
@@ -102,6 +103,7 @@ impl<'a> CostMatrix<'a> {
 pub(crate) struct CostRows<'a> {
     cost: &'a CostMatrix<'a>,
     rows: Vec<usize>,
+    span: Span,
     columns: Vec<usize>,
     /// Rows of the source are columns of the matrix.
     transposed: bool,
@@ -116,13 +118,13 @@ impl<'a> CostRows<'a> {
         transposed: bool,
         epsilon: f64,
     ) -> Self {
-        CostRows { cost, rows, columns, transposed, epsilon }
+        CostRows { cost, span: Span::alone(rows.len()), rows, columns, transposed, epsilon }
     }
 }
 
 impl LogRows for CostRows<'_> {
-    fn rows(&self) -> usize {
-        self.rows.len()
+    fn span(&self) -> &Span {
+        &self.span
     }
 
     fn rank(&self) -> usize {
@@ -167,8 +169,8 @@ fn scale_row(logs: &[f64], zero: &[f64], out: &mut [f64]) -> f64 {
 }
 
 impl LogRows for FeatureCost<'_> {
-    fn rows(&self) -> usize {
-        self.x.rows()
+    fn span(&self) -> &Span {
+        self.x.span()
     }
 
     fn rank(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Rows that are not to be had any more once somebody ends the computation.
 
 use super::LogRows;
+use crate::comm::Span;
 use crate::control::Cancel;
 
 impl Cancel {
@@ -18,8 +19,8 @@ pub(crate) struct Guarded<'c, R> {
 }
 
 impl<R: LogRows> LogRows for Guarded<'_, R> {
-    fn rows(&self) -> usize {
-        self.rows.rows()
+    fn span(&self) -> &Span {
+        self.rows.span()
     }
 
     fn rank(&self) -> usize {

@@ -7,10 +7,17 @@ pub use costs::CostMatrix;
 pub(crate) use costs::{CostRows, FeatureCost};
 pub(crate) use guarded::Guarded;
 
+use crate::comm::Span;
+
 /// A source of rows of logarithms, evaluated on demand.
 pub(crate) trait LogRows: Send + Sync {
+    /// The rows, among those of all processes.
+    fn span(&self) -> &Span;
+
     /// Number of rows.
-    fn rows(&self) -> usize;
+    fn rows(&self) -> usize {
+        self.span().len()
+    }
 
     /// Number of entries of a row.
     fn rank(&self) -> usize;
@@ -44,8 +51,8 @@ pub(crate) const LEAST: f64 = 1e-100;
 pub(crate) const MOST: f64 = 1e100;
 
 impl<R: LogRows + ?Sized> LogRows for &R {
-    fn rows(&self) -> usize {
-        (**self).rows()
+    fn span(&self) -> &Span {
+        (**self).span()
     }
 
     fn rank(&self) -> usize {

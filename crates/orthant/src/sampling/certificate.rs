@@ -40,12 +40,12 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::{Pairs, log_kernel, partners, stratified};
+use crate::comm::Partition;
 use crate::control::Cancel;
 use crate::coordinates::Frame;
 use crate::features::SquaredEuclidean;
 use crate::kernel::{Conditional, LogPass, Target};
 use crate::measure::Points;
-use crate::numerics::Partition;
 use crate::rows::LogRows;
 
 /// One of the clouds of a plan.
@@ -79,7 +79,7 @@ impl<'a> CertifiedSide<'a> {
             None => (target.weights.to_vec(), sums(target.weights), 0.0),
             Some(relaxed) => {
                 let sums = sums(marginal);
-                let mass = relaxed.log_mass(&sums);
+                let mass = relaxed.log_mass(&sums, points.span());
                 let weight = |(i, s): (usize, &f64)| (relaxed.log_marginal(i, *s) - mass).exp();
                 (sums.iter().enumerate().map(weight).collect(), sums, relaxed.slack)
             }
@@ -322,7 +322,7 @@ impl Claim<'_> {
             SquaredEuclidean::new(self.frame, self.epsilon, from.points.borrowed(), &points);
         let exact = self.cancel.guard(exact);
         let mut sums = vec![0.0; chosen.len()];
-        let partition = Partition::new(from.points.len(), CERTIFIED_CHUNKS);
+        let partition = Partition::new(from.points.span(), CERTIFIED_CHUNKS);
         LogPass::new(&exact, partition).column_sums(&exact, from.potential, &mut sums);
         for (sum, j) in sums.iter_mut().zip(&chosen) {
             *sum = bent(*sum - to.sums[*j], to.slack);

@@ -14,8 +14,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
+use crate::comm::Partition;
 use crate::kernel::{Conditional, LogPass, Separable, Side, Waiting};
-use crate::numerics::{Partition, simd};
+use crate::numerics::simd;
 use crate::rows::LogRows;
 
 /// Points whose features are listed one by one, with `log u`.
@@ -27,7 +28,7 @@ pub(crate) struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     pub(crate) fn new(source: &'a dyn LogRows, potential: &'a [f64]) -> Self {
-        let pass = LogPass::new(source, Partition::new(source.rows(), PASS_CHUNKS));
+        let pass = LogPass::new(source, Partition::new(source.span(), PASS_CHUNKS));
         Listed { source, potential, pass }
     }
 }

@@ -60,10 +60,9 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::unbalanced::Goal;
 use super::{Outcome, Run, at_iteration, conclude, in_pool};
+use crate::comm::Span;
 use crate::control::Observer;
 use crate::error::{Error, Result};
 use crate::kernel::Between;
@@ -75,12 +74,12 @@ const LARGEST_CONSTANT: f64 = 1e300;
 const SMALLEST: f64 = 1e-100;
 /// Dual values that differ by less than this part of them are the same.
 const SAME: f64 = 1e-14;
-/// Points that are summed together.
-const CHUNK: usize = 1 << 12;
 
 /// One cloud: its points' coordinates of everything that the algorithm knows.
 #[derive(Debug)]
 struct Block<'a> {
+    /// Its points, among those of all processes.
+    span: &'a Span,
     weights: &'a [f64],
     log_weights: Vec<f64>,
     eta: Vec<f64>,
@@ -94,7 +93,6 @@ struct Block<'a> {
     best: Vec<f64>,
     /// `lambda` of the last products that left out nothing.
     whole: Vec<f64>,
-    chunks: Vec<Miss>,
 }
 
 /// By how much a marginal is missed.
@@ -106,8 +104,6 @@ struct Miss {
     square: f64,
     /// `KL(a | r)`.
     divergence: f64,
-    /// Mass of the plan, relative to its largest row.
-    mass: f64,
     /// The largest `log(a / r)`.
     depth: f64,
 }
@@ -119,16 +115,16 @@ impl std::ops::Add for Miss {
             error: self.error + other.error,
             square: self.square + other.square,
             divergence: self.divergence + other.divergence,
-            mass: self.mass + other.mass,
             depth: self.depth.max(other.depth),
         }
     }
 }
 
 impl<'a> Block<'a> {
-    fn new(weights: &'a [f64]) -> Self {
+    fn new(weights: &'a [f64], span: &'a Span) -> Self {
         let zeros = || vec![0.0; weights.len()];
         Block {
+            span,
             weights,
             log_weights: weights.iter().map(|a| a.ln()).collect(),
             eta: zeros(),
@@ -138,7 +134,6 @@ impl<'a> Block<'a> {
             excess: zeros(),
             best: zeros(),
             whole: zeros(),
-            chunks: vec![Miss::default(); weights.len().div_ceil(CHUNK)],
         }
     }
 
@@ -151,69 +146,50 @@ impl<'a> Block<'a> {
 
     /// How far `lambda` is from where products were whole, up to a constant.
     fn moved(&self) -> f64 {
-        let moves = self.lambda.iter().zip(&self.whole).map(|(new, old)| new - old);
-        let (low, high) =
-            moves.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), m| (l.min(m), h.max(m)));
-        high - low
+        let moved = |i: usize| self.lambda[i] - self.whole[i];
+        let [low, high] = self.span.maxima(|i| [-moved(i), moved(i)]);
+        high + low
     }
 
-    /// The gradient at `lambda`, and what goes with it. Sums in fixed chunks: the same bits on any number of threads.
+    /// The gradient at `lambda`, and what goes with it.
     fn measure(&mut self) -> Miss {
         for ((log, lambda), sum) in self.excess.iter_mut().zip(&self.lambda).zip(&self.sums) {
             *log = lambda + sum;
         }
-        let top = self.excess.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        (self.excess.par_chunks(CHUNK), &mut self.chunks)
-            .into_par_iter()
-            .for_each(|(logs, chunk)| chunk.mass = logs.iter().map(|log| (log - top).exp()).sum());
-        let log_mass = top + self.chunks.iter().map(|chunk| chunk.mass).sum::<f64>().ln();
-        (
-            self.excess.par_chunks_mut(CHUNK),
-            self.weights.par_chunks(CHUNK),
-            self.log_weights.par_chunks(CHUNK),
-            &mut self.chunks,
-        )
-            .into_par_iter()
-            .for_each(|(excess, weights, logs, chunk)| {
-                *chunk = Miss::default();
-                for ((d, a), log) in excess.iter_mut().zip(weights).zip(logs) {
-                    *d -= log_mass + log;
-                    let (d, more) = (*d, d.exp_m1());
-                    chunk.depth = chunk.depth.max(-d);
-                    chunk.error += (a * more).abs();
-                    chunk.square += a * more * more;
-                    // e^d - 1 - d, also where nearly all of it cancels.
-                    let rest = if d.abs() < 1e-4 { d * d * (0.5 + d / 6.0) } else { more - d };
-                    chunk.divergence += a * rest;
-                }
-            });
-        self.chunks.iter().copied().fold(Miss::default(), |sum, chunk| sum + chunk)
+        let log_mass = self.span.log_sum(|i| self.excess[i]);
+        for (d, log) in self.excess.iter_mut().zip(&self.log_weights) {
+            *d -= log_mass + log;
+        }
+        let depth = self.span.max(|i| -self.excess[i]).max(0.0);
+        let [error, square, divergence] = self.span.sums(|i| {
+            let (a, d) = (self.weights[i], self.excess[i]);
+            let more = d.exp_m1();
+            // e^d - 1 - d, also where nearly all of it cancels.
+            let rest = if d.abs() < 1e-4 { d * d * (0.5 + d / 6.0) } else { more - d };
+            [(a * more).abs(), a * more * more, a * rest]
+        });
+        Miss { error, square, divergence, depth }
     }
 
     /// `eta'`, where `phi` is minimised in this block or not.
-    fn next(&self, minimised: bool) -> impl Iterator<Item = f64> {
-        let answers = self.log_weights.iter().zip(&self.sums);
-        answers.zip(&self.lambda).map(
-            move |((a, sum), lambda)| {
-                if minimised { a - sum } else { *lambda }
-            },
-        )
+    fn next(&self, minimised: bool, i: usize) -> f64 {
+        if minimised { self.log_weights[i] - self.sums[i] } else { self.lambda[i] }
     }
 
     /// What this block adds to `-phi(eta')`: the plan of `eta'` has mass 1.
     fn value(&self, minimised: bool) -> f64 {
-        self.weights.iter().zip(self.next(minimised)).map(|(a, eta)| a * eta).sum()
+        self.span.sum(|i| self.weights[i] * self.next(minimised, i))
     }
 
     fn keep(&mut self, minimised: bool) {
         let mut best = std::mem::take(&mut self.best);
-        best.iter_mut().zip(self.next(minimised)).for_each(|(best, next)| *best = next);
+        best.iter_mut().enumerate().for_each(|(i, best)| *best = self.next(minimised, i));
         self.best = best;
     }
 
     fn accept(&mut self, minimised: bool, step: f64) {
         let mut eta = std::mem::take(&mut self.eta);
-        eta.iter_mut().zip(self.next(minimised)).for_each(|(eta, next)| *eta = next);
+        eta.iter_mut().enumerate().for_each(|(i, eta)| *eta = self.next(minimised, i));
         self.eta = eta;
         let log_step = step.ln();
         for (zeta, d) in self.zeta.iter_mut().zip(&self.excess) {
@@ -254,7 +230,7 @@ pub(crate) fn solve(
     let [a, b] = goal.targets();
     let arranged = kernel.arrange([a, b]);
     let [to_x, to_y] = [arranged[0].ordered(), arranged[1].ordered()];
-    let mut blocks = [Block::new(goal.a), Block::new(goal.b)];
+    let mut blocks = [Block::new(goal.a, goal.spans[0]), Block::new(goal.b, goal.spans[1])];
     in_pool(|| {
         let begun = Instant::now();
         kernel.start(start)?;
@@ -264,7 +240,7 @@ pub(crate) fn solve(
         kernel.potentials(&mut x.best, &mut y.best);
         x.restart();
         y.restart();
-        let lightest = goal.a.iter().chain(goal.b).copied().fold(1.0, f64::min);
+        let lightest = goal.spans[0].min(|i| goal.a[i]).min(goal.spans[1].min(|j| goal.b[j]));
         let certain = (1.0 / lightest).min(LARGEST_CONSTANT);
         // Half of what the curvature is where marginals are right.
         let mut constant: f64 = 0.5;
@@ -288,7 +264,8 @@ pub(crate) fn solve(
                 || (value >= best_value - same && total.error < best_error);
             best_value = best_value.max(value);
             let mut dual = || run.epsilon * best_value + run.offset;
-            let verdict = run.check(iterations, total.error, begun, &mut dual, observer);
+            let verdict =
+                run.check(iterations, total.error, begun, &mut dual, (observer, goal.spans[0]));
             if better || verdict.converged {
                 best_error = total.error;
                 x.keep(first);

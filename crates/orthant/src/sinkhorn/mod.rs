@@ -4,10 +4,13 @@ pub(crate) mod accelerated;
 pub(crate) mod anderson;
 pub(crate) mod anneal;
 pub(crate) mod polish;
+#[cfg(test)]
+mod tests;
 pub(crate) mod unbalanced;
 
 use std::time::{Duration, Instant};
 
+use crate::comm::Span;
 use crate::control::{Next, Observer, Progress, Stop};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Marginal, Ordered};
@@ -98,7 +101,8 @@ pub(crate) fn solve(
                 kernel.potentials(&mut f, &mut g);
                 goal.value(&f, &g, run.epsilon, run.offset)
             };
-            let verdict = run.check(iterations, error, begun, &mut value, observer);
+            let verdict =
+                run.check(iterations, error, begun, &mut value, (observer, goal.spans[0]));
             let mut again = false;
             if let Some(anderson) = &mut anderson {
                 let value = anderson.is_far(error).then(value);
@@ -206,7 +210,7 @@ impl Run {
         marginal_error: f64,
         begun: Instant,
         value: &mut dyn FnMut() -> f64,
-        observer: &mut dyn Observer,
+        (observer, span): (&mut dyn Observer, &Span),
     ) -> Verdict {
         let elapsed = begun.elapsed();
         let mut progress = Progress {
@@ -218,15 +222,15 @@ impl Run {
             value,
         };
         let next = observer.observe(&mut progress);
-        let limit = if next == Next::Stop {
-            Some(Stop::Requested)
-        } else if iteration >= self.max_iterations {
-            Some(Stop::IterationLimit)
-        } else if self.time.is_some_and(|limit| elapsed + last(elapsed, iteration) >= limit) {
-            Some(Stop::TimeLimit)
-        } else {
-            None
-        };
+        let late = || self.time.is_some_and(|time| elapsed + last(elapsed, iteration) >= time);
+        let reasons = [
+            (Stop::Requested, next == Next::Stop),
+            (Stop::IterationLimit, iteration >= self.max_iterations),
+            (Stop::TimeLimit, late()),
+        ];
+        // Clocks and observers differ from process to process: the first one decides.
+        let here = reasons.iter().position(|(_, holds)| *holds).unwrap_or(reasons.len());
+        let limit = reasons.get(span.decided(here)).map(|(stop, _)| *stop);
         Verdict { converged: marginal_error < self.tolerance, limit }
     }
 }

@@ -32,10 +32,10 @@ use std::time::Instant;
 use super::anderson::Anderson;
 use super::unbalanced::Goal;
 use super::{Run, at_iteration, in_pool};
+use crate::comm::Span;
 use crate::control::{Observer, Stop};
 use crate::error::Result;
 use crate::kernel::{Kernel, Pass, Target};
-use crate::numerics::dot;
 use crate::words::Phase;
 
 /// When a solve of the model ends.
@@ -49,8 +49,10 @@ pub(crate) struct Until {
 const MODEL_ITERATIONS: usize = 200;
 
 impl Until {
-    fn is_late(self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    /// As the clock of the first process has it.
+    fn is_late(self, span: &Span) -> bool {
+        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        span.decided(usize::from(late)) > 0
     }
 }
 
@@ -95,7 +97,7 @@ impl<'m> Near<'m> {
             if let Some(anderson) = anderson {
                 error = anderson.error(kernel.messages());
             }
-            let last = iteration == MODEL_ITERATIONS || until.is_late();
+            let last = iteration == MODEL_ITERATIONS || until.is_late(kernel.spans()[0]);
             if error < until.tolerance || last {
                 break;
             }
@@ -169,14 +171,16 @@ impl<'m> Model<'m> {
 
     /// The step that makes up for a residual `log(b / b')`.
     fn correct(&mut self, residual: &[f64], step: &mut [f64]) -> Result<()> {
-        let size: f64 = self.b.iter().zip(residual).map(|(b, r)| b * r.abs()).sum();
+        let span = self.near.kernel.spans()[1].clone();
+        let size = span.sum(|k| self.b[k] * residual[k].abs());
         let scale = if size < self.care.least { self.care.least / size } else { 1.0 };
         let change = |k: usize| (scale * residual[k]).clamp(-LARGEST_CHANGE, LARGEST_CHANGE);
         for (k, (changed, b)) in self.changed.iter_mut().zip(&self.b).enumerate() {
             *changed = b * change(k).exp();
         }
         if self.cross {
-            let mass: f64 = self.changed.iter().sum();
+            let changed = &self.changed;
+            let mass = span.sum(|k| changed[k]);
             self.changed.iter_mut().for_each(|b| *b /= mass);
         }
         self.solve(scale * size)?;
@@ -184,7 +188,7 @@ impl<'m> Model<'m> {
             step[k] = (z - base + scale * residual[k] - change(k)) / scale;
         }
         if self.cross {
-            let mean = dot(&self.b, step);
+            let mean = span.sum(|k| self.b[k] * step[k]);
             for s in step {
                 *s -= mean;
             }
@@ -271,7 +275,8 @@ pub(crate) fn solve(
             let seen = now.pass(exact, goal).map_err(|e| at_iteration(e, iterations + 1))?;
             iterations += 1;
             let mut value = || run.epsilon * seen.value + run.offset;
-            let verdict = run.check(iterations, seen.error, begun, &mut value, observer);
+            let verdict =
+                run.check(iterations, seen.error, begun, &mut value, (observer, goal.spans[0]));
             let better = seen.is_better(now.best);
             if let Some(stop) = verdict.stop(true) {
                 if stop != Stop::Converged && !better {
@@ -333,16 +338,16 @@ impl Loop {
         let [a, _] = goal.targets();
         self.y.copy_from_slice(exact.pass(&self.z, a)?);
         let share = exact.share();
-        let (mut error, mut mass) = (0.0, 0.0);
         for (k, b) in goal.b.iter().enumerate() {
-            let (log, z) = (self.y[k] + self.z[k], self.z[k]);
-            let sum = log.exp();
-            error += (sum - b).abs();
-            mass += sum;
-            self.residual[k] = b.ln() - log;
-            self.next[k] = z + share * self.residual[k];
+            self.residual[k] = b.ln() - (self.y[k] + self.z[k]);
+            self.next[k] = self.z[k] + share * self.residual[k];
         }
-        let sure = dot(goal.b, &self.residual) + mass.ln();
+        let Loop { y, z, residual, .. } = self;
+        let [error, mass, residual] = goal.spans[1].sums(|k| {
+            let sum = (y[k] + z[k]).exp();
+            [(sum - goal.b[k]).abs(), sum, goal.b[k] * residual[k]]
+        });
+        let sure = residual + mass.ln();
         let (f, g, offset) = exact.potentials(&mut self.f);
         Ok(Seen { error, value: goal.value(f, g, 1.0, offset), sure })
     }

@@ -61,12 +61,14 @@
 //! Peyré, *Sinkhorn divergences for unbalanced optimal transport*, 2019) is positive, and zero only for
 //! equal measures, if both `rho` are the same.
 
+use crate::comm::Span;
 use crate::kernel::{Relaxed, Target};
-use crate::numerics::{dot, log_sum};
 
 /// One cloud of a term, with the marginal that it should have.
 #[derive(Debug, Clone)]
 pub(crate) struct Margin {
+    /// The points, among those of all processes.
+    span: Span,
     /// Of sum 1.
     weights: Vec<f64>,
     mass: f64,
@@ -82,7 +84,7 @@ pub(crate) struct Margin {
 impl Margin {
     /// Weights of sum 1 and their mass; `p` and `c` of the coordinates, in the units of the cost.
     pub(crate) fn new(
-        weights: &[f64],
+        (weights, span): (&[f64], &Span),
         mass: f64,
         rho: f64,
         epsilon: f64,
@@ -96,7 +98,7 @@ impl Margin {
             weights.iter().enumerate().map(|(i, a)| a.ln() - part * moved(i) / epsilon).collect()
         };
         let (zero, logs) = (at(1.0), at(slack));
-        Margin { weights: weights.to_vec(), mass, rho, slack, zero, logs }
+        Margin { span: span.clone(), weights: weights.to_vec(), mass, rho, slack, zero, logs }
     }
 
     fn target(&self) -> Target<'_> {
@@ -104,9 +106,9 @@ impl Margin {
         Target { weights: &self.weights, relaxed: self.rho.is_finite().then_some(relaxed) }
     }
 
-    /// `phi / eps`, point by point, but for a shift.
-    fn relative<'m>(&'m self, f: &'m [f64]) -> impl Iterator<Item = (f64, f64)> + Clone + 'm {
-        self.weights.iter().zip(f.iter().zip(&self.zero)).map(|(a, (f, zero))| (*a, f - zero))
+    /// `phi / eps` of a point, but for a shift.
+    fn relative(&self, f: &[f64], i: usize) -> f64 {
+        f[i] - self.zero[i]
     }
 
     /// `log sum_i a_i exp(-k phi_i / eps)`.
@@ -114,23 +116,22 @@ impl Margin {
         if k == 0.0 {
             return 0.0;
         }
-        let all = self.relative(f);
+        let exponent = |i: usize| -k * self.relative(f, i);
         // Where all is near 1, by the differences from it.
-        if all.clone().all(|(_, h)| (k * h).abs() < 0.5) {
-            return all.map(|(a, h)| a * (-k * h).exp_m1()).sum::<f64>().ln_1p();
+        if self.span.max(|i| exponent(i).abs()) < 0.5 {
+            return self.span.sum(|i| self.weights[i] * exponent(i).exp_m1()).ln_1p();
         }
-        log_sum(all.map(|(a, h)| a.ln() - k * h))
+        self.span.log_sum(|i| self.weights[i].ln() + exponent(i))
     }
 
     /// `rho a.(1 - exp(-phi / rho))`, or `a.phi`.
     fn term(&self, f: &[f64], k: f64, shift: f64, epsilon: f64) -> f64 {
         if k == 0.0 {
-            return epsilon
-                * self.mass
-                * self.relative(f).map(|(a, h)| a * (h + shift)).sum::<f64>();
+            let price = |i: usize| self.weights[i] * (self.relative(f, i) + shift);
+            return epsilon * self.mass * self.span.sum(price);
         }
-        let lost = |(a, h): (f64, f64)| {
-            let exponent = -k * (h + shift);
+        let lost = |i: usize| {
+            let (a, exponent) = (self.weights[i], -k * (self.relative(f, i) + shift));
             if exponent.abs() < 1.0 {
                 -a * exponent.exp_m1()
             } else {
@@ -138,7 +139,7 @@ impl Margin {
                 a - (a.ln() + exponent).exp()
             }
         };
-        self.rho * self.mass * self.relative(f).map(lost).sum::<f64>()
+        self.rho * self.mass * self.span.sum(lost)
     }
 }
 
@@ -232,12 +233,12 @@ impl Unbalanced {
         let of = |which: usize| {
             let side = self.side(which);
             let (k, shift) = (self.epsilon / side.rho, dual.shifts[which] - side.mass.ln());
-            let (mut divergence, mut apart) = (0.0, 0.0);
-            for ((a, h), p) in side.relative(potentials[which]).zip(marginals[which]) {
-                let (log, p) = (side.mass.ln() + a.ln() - k * (h + shift), dual.mass * p);
-                divergence += relative_entropy(p, log);
-                apart += (p - log.exp()).abs();
-            }
+            let [divergence, apart] = side.span.sums(|i| {
+                let (a, h) = (side.weights[i], side.relative(potentials[which], i));
+                let log = side.mass.ln() + a.ln() - k * (h + shift);
+                let p = dual.mass * marginals[which][i];
+                [relative_entropy(p, log), (p - log.exp()).abs()]
+            });
             let by_prices = 0.5 * apart * ranges[which];
             if side.rho.is_finite() { by_prices.min(side.rho * divergence) } else { by_prices }
         };
@@ -252,15 +253,14 @@ impl Unbalanced {
     /// `sum_i p_i log a_i` of a marginal `p`, with the weights as given.
     pub(crate) fn log_weights(&self, which: usize, marginal: &[f64]) -> f64 {
         let side = self.side(which);
-        let logs: f64 = marginal.iter().zip(&side.weights).map(|(p, a)| p * a.ln()).sum();
-        logs + side.mass.ln() * marginal.iter().sum::<f64>()
+        let [logs, mass] = side.span.sums(|i| [marginal[i] * side.weights[i].ln(), marginal[i]]);
+        logs + side.mass.ln() * mass
     }
 
     /// L1 distance of `mass` times a distribution from the weights as given.
     pub(crate) fn gap(&self, which: usize, distribution: &[f64], mass: f64) -> f64 {
         let side = self.side(which);
-        let apart = |(p, a): (&f64, &f64)| (mass * p - side.mass * a).abs();
-        distribution.iter().zip(&side.weights).map(apart).sum()
+        side.span.sum(|i| (mass * distribution[i] - side.mass * side.weights[i]).abs())
     }
 
     /// `tau` of a side: what potentials at points of weight zero are multiplied by.
@@ -288,6 +288,8 @@ fn relative_entropy(p: f64, log: f64) -> f64 {
 pub(crate) struct Goal<'a> {
     pub(crate) a: &'a [f64],
     pub(crate) b: &'a [f64],
+    /// The points of both clouds, among those of all processes.
+    pub(crate) spans: [&'a Span; 2],
     pub(crate) unbalanced: Option<&'a Unbalanced>,
 }
 
@@ -302,7 +304,11 @@ impl<'a> Goal<'a> {
     /// The dual value, if the plan has mass 1; `offset` is what the coordinates add to it.
     pub(crate) fn value(&self, f: &[f64], g: &[f64], epsilon: f64, offset: f64) -> f64 {
         match self.unbalanced {
-            None => epsilon * (dot(self.a, f) + dot(self.b, g)) + offset,
+            None => {
+                let [x, y] = self.spans;
+                let prices = x.sum(|i| self.a[i] * f[i]) + y.sum(|j| self.b[j] * g[j]);
+                epsilon * prices + offset
+            }
             Some(unbalanced) => unbalanced.dual(f, g, 0.0).value,
         }
     }

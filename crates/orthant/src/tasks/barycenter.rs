@@ -556,6 +556,7 @@ impl Iteration<'_> {
             own.start()?;
         }
         let mut iterations = 0;
+        let span = self.legs[0].kernel.spans()[0].clone();
         loop {
             iterations += 1;
             self.project(iterations)?;
@@ -564,7 +565,7 @@ impl Iteration<'_> {
                 let legs = self.legs.iter_mut();
                 legs.map(|leg| leg.share * leg.value(self.epsilon)).sum::<f64>()
             };
-            let verdict = run.check(iterations, error, begun, &mut value, observer);
+            let verdict = run.check(iterations, error, begun, &mut value, (observer, &span));
             if !verdict.converged && verdict.limit.is_none() {
                 continue;
             }

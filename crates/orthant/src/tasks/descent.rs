@@ -506,10 +506,13 @@ impl Walk<'_> {
 
     /// How far the gradient leads: the root of the mean of `|g / 2w|^2`.
     fn pull(&self) -> f64 {
-        let rows = self.state.gradient.chunks_exact(self.start.dim());
-        let squares = rows.zip(self.masses()).filter(|(_, w)| *w > 0.0);
-        let sum: f64 = squares.map(|(g, w)| g.iter().map(|g| 0.25 * g * g).sum::<f64>() / w).sum();
-        (sum / self.mass).sqrt()
+        let (dim, weights) = (self.start.dim(), self.start.weights());
+        let square = |i: usize| {
+            let gradient = &self.state.gradient[i * dim..(i + 1) * dim];
+            let square: f64 = gradient.iter().map(|g| 0.25 * g * g).sum();
+            if weights[i] > 0.0 { square / (weights[i] * self.mass) } else { 0.0 }
+        };
+        (self.start.points().span().sum(square) / self.mass).sqrt()
     }
 
     fn seen(&self, pull: f64) -> Step<'_> {
@@ -564,11 +567,15 @@ impl Walk<'_> {
                 return Err(failure);
             }
         }
-        let rows = self.velocity.chunks_exact(self.start.dim()).zip(self.start.weights());
-        let square: f64 = rows.map(|(v, w)| w * v.iter().map(|v| v * v).sum::<f64>()).sum();
+        let (dim, weights) = (self.start.dim(), self.start.weights());
+        let (velocity, gradient) = (&self.velocity, &self.state.gradient);
+        let [square, uphill] = self.start.points().span().sums(|i| {
+            let own = i * dim..(i + 1) * dim;
+            let v = &velocity[own.clone()];
+            [weights[i] * dot(v, v), dot(v, &gradient[own])]
+        });
         self.moved = square.sqrt();
-        // Uphill from here.
-        if dot(&self.velocity, &self.state.gradient) > 0.0 {
+        if uphill > 0.0 {
             self.velocity.fill(0.0);
         }
         self.size = (1.5 * self.size).min(largest);

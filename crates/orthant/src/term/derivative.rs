@@ -16,13 +16,13 @@ use rayon::prelude::*;
 
 use super::plan::TermPlan;
 use crate::anchors::Lattice;
+use crate::comm::Partition;
 use crate::control::Cancel;
 use crate::error::{Error, Result};
 use crate::features::{Affine, Derivative, FeatureMap, Mapped};
 use crate::kernel::{LogPass, Separable, Side};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
-use crate::numerics::{Local, Partition, Reduce, dot};
 use crate::rows::LogRows;
 use crate::words::Part;
 
@@ -86,6 +86,8 @@ pub(crate) struct ByEpsilon {
     pub(crate) kernel: f64,
     /// The marginals of the plan on the supports.
     pub(crate) marginals: [Vec<f64>; 2],
+    /// That of the plan.
+    pub(crate) mass: f64,
     /// What the coordinates add to the cost of the plan.
     pub(crate) moved: f64,
 }
@@ -160,8 +162,8 @@ impl TermPlan<'_> {
             }
         } else if let Some(rows) = operand.rows(self.cancel()) {
             let (derivative, points) = operand.derivative()?;
-            let partition = Partition::new(rows.rows(), MASS_CHUNKS);
-            let mut pass = LogPass::new(&*rows, partition);
+            let partition = Partition::new(rows.span(), MASS_CHUNKS);
+            let mut pass = LogPass::new(&*rows, partition.clone());
             let (chunk, stride) = (partition.chunk(), pass.stride());
             let shares = (out.par_chunks_mut(chunk * dim), masses.par_chunks_mut(chunk));
             pass.masses(
@@ -204,15 +206,15 @@ impl TermPlan<'_> {
         }
         let Some(rows) = operand.rows(self.cancel()) else { unreachable!("maps have rows") };
         let f = self.scaling.plan_logs(slot);
-        let partition = Partition::new(rows.rows(), (SUMS / count).clamp(1, MASS_CHUNKS));
-        let mut pass = LogPass::new(&*rows, partition);
+        let partition = Partition::new(rows.span(), (SUMS / count).clamp(1, MASS_CHUNKS));
+        let mut pass = LogPass::new(&*rows, partition.clone());
         let stride = pass.stride();
         let mut sums = vec![0.0; partition.count() * count];
         pass.masses(&*rows, &f, message, sums.par_chunks_mut(count), |sums, _, first, w| {
             derivative.add_parameters(points, first, stride, w, sums);
         });
         let mut total = vec![0.0; count];
-        Local.sum(&sums, &mut total);
+        partition.sum(&sums, &mut total);
         let site = self.kernel.site();
         for t in &mut total {
             *t *= -site.options().epsilon * site.shrink();
@@ -235,12 +237,15 @@ impl TermPlan<'_> {
                 for ((mass, f), view) in masses.iter_mut().zip(&f).zip(views.chunks_exact(dim + 2))
                 {
                     *mass = (f + view[dim + 1]).exp();
-                    // log phi = (d/4) log(1 / eps) - 2 |x - u|^2 / eps + constant
-                    kernel += *mass * (2.0 * view[dim] / lattice.epsilon() - 0.25 * dim as f64);
                 }
+                // log phi = (d/4) log(1 / eps) - 2 |x - u|^2 / eps + constant
+                let square = |i: usize| views[i * (dim + 2) + dim];
+                kernel += points
+                    .span()
+                    .sum(|i| masses[i] * (2.0 * square(i) / lattice.epsilon() - 0.25 * dim as f64));
             } else if let Some(rows) = operand.rows(self.cancel()) {
-                let partition = Partition::new(rows.rows(), MASS_CHUNKS);
-                let mut pass = LogPass::new(&*rows, partition);
+                let partition = Partition::new(rows.span(), MASS_CHUNKS);
+                let mut pass = LogPass::new(&*rows, partition.clone());
                 // Where nothing else depends on epsilon, or not even the features do.
                 let derivative =
                     operand.map().and_then(|(m, points)| Some((m.derivative().ok()?, points)));
@@ -259,15 +264,19 @@ impl TermPlan<'_> {
                     // One kernel, not one for each cloud.
                     Operand::Exact(..) | Operand::Costs(_) if slot == 1 => {}
                     Operand::Costs(_) => kernel -= pass.expected_log(&*rows, &f, message),
-                    _ => kernel += sums.iter().sum::<f64>(),
+                    _ => {
+                        let mut sum = [0.0];
+                        partition.sum(&sums, &mut sum);
+                        kernel += sum[0];
+                    }
                 }
             }
             marginals[slot] = masses;
         }
-        let mass: f64 = marginals[0].iter().sum();
         let site = self.kernel.site();
+        let mass = site.span(site.clouds()[0]).sum(|i| marginals[0][i]);
         let moved = site.moved_cost([&marginals[0], &marginals[1]]) + mass * site.constant();
-        Ok(ByEpsilon { kernel, marginals, moved })
+        Ok(ByEpsilon { kernel, marginals, mass, moved })
     }
 
     /// `w_ik`, `scale` times, of one cloud of a term, added to the rows of `out`.
@@ -284,8 +293,8 @@ impl TermPlan<'_> {
         else {
             return Err(NO_FEATURES);
         };
-        let partition = Partition::new(rows.rows(), MASS_CHUNKS);
-        let mut pass = LogPass::new(&*rows, partition);
+        let partition = Partition::new(rows.span(), MASS_CHUNKS);
+        let mut pass = LogPass::new(&*rows, partition.clone());
         let (rank, stride) = (rows.rank(), pass.stride());
         let f = self.scaling.plan_logs(slot);
         let shares = out.par_chunks_mut(partition.chunk() * rank);
@@ -312,7 +321,8 @@ impl TermPlan<'_> {
         let site = self.kernel.site();
         let of = |slot: usize| {
             let measure = site.measure(site.clouds()[slot]);
-            dot(&marginals[slot], &measure.gather(potentials[slot]))
+            let potential = measure.gather(potentials[slot]);
+            measure.support().points.span().sum(|i| marginals[slot][i] * potential[i])
         };
         of(0) + of(1)
     }

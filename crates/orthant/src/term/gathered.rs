@@ -69,7 +69,7 @@ fn exchanged<T: Float>(
 ) -> Result<CoarseMessages> {
     let mut silent = |_: &mut Progress<'_>| Next::Continue;
     let ((x, a), (y, b)) = (&few[0], few.last().expect("one or two"));
-    let goal = Goal { a, b, unbalanced: None };
+    let goal = Goal { a, b, spans: [x.span(), y.span()], unbalanced: None };
     let side = |points| Separable::<T>::new(points, lattice, cutoff);
     // u = a: the plan of a constant cost.
     let start: Vec<f64> = a.iter().map(|a| a.ln()).collect();

@@ -107,11 +107,13 @@ impl Gauged {
         if dim > MOST_PRINCIPAL_AXES {
             let mut variances = vec![0.0; dim];
             for (points, weights) in &clouds {
-                for (i, w) in weights.iter().enumerate() {
-                    for (a, v) in variances.iter_mut().enumerate() {
-                        *v += share * w * points.coordinate(i, a).powi(2);
+                let mut squares = vec![0.0; dim];
+                points.span().sum_each(&mut squares, |i, sums| {
+                    for (a, sum) in sums.iter_mut().enumerate() {
+                        *sum += weights[i] * points.coordinate(i, a).powi(2);
                     }
-                }
+                });
+                variances.iter_mut().zip(squares).for_each(|(v, square)| *v += share * square);
             }
             let mut order: Vec<usize> = (0..dim).collect();
             order.sort_by(|a, b| variances[*b].total_cmp(&variances[*a]));

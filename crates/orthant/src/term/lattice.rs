@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::features::Mapped;
 use crate::kernel::{Builds, Factored, FactoredSelf, Kernel, LatticePlan, Nearly, Separable, Side};
 use crate::measure::Points;
-use crate::numerics::log_sum;
 use crate::numerics::simd::Float;
 use crate::options::Precision;
 use crate::results::scale;
@@ -208,12 +207,12 @@ fn leave_out<T: Float>(lattice: &Lattice) -> f64 {
 fn dropped_value(outcome: &Outcome, sums: &[f64], goal: Goal<'_>, epsilon: f64) -> f64 {
     let lost = match goal.unbalanced {
         None => {
-            let parts = sums.iter().zip(&outcome.g).zip(goal.b);
-            epsilon * parts.map(|((s, g), b)| b * (g + s - b.ln())).sum::<f64>()
+            let (g, b) = (&outcome.g, goal.b);
+            epsilon * goal.spans[1].sum(|j| b[j] * (g[j] + sums[j] - b[j].ln()))
         }
         Some(unbalanced) => {
             let g = unbalanced.transform(sums);
-            let log_mass = log_sum(g.iter().zip(sums).map(|(g, s)| g + s));
+            let log_mass = goal.spans[1].log_sum(|j| g[j] + sums[j]);
             let less = unbalanced.dual(&outcome.f, &g, log_mass).value;
             unbalanced.dual(&outcome.f, &outcome.g, 0.0).value - less
         }

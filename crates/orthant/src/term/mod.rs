@@ -40,12 +40,12 @@ pub(crate) use view::{At, Partners, Seat, View};
 use std::fmt;
 
 use crate::anchors::Lattice;
+use crate::comm::Span;
 use crate::control::{Clock, Observer};
 use crate::error::Result;
 use crate::features::{Affine, lattice_map};
 use crate::kernel::{Builds, Kernel};
 use crate::measure::Points;
-use crate::numerics::dot;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
 use crate::sampling::certificate::Bounds;
@@ -157,6 +157,8 @@ pub(crate) struct Task<'t> {
     pub(crate) rough: Option<(&'t (dyn TermKernel + 't), Vec<f64>)>,
     /// The weights of the two supports.
     pub(crate) weights: [&'t [f64]; 2],
+    /// Their points, among those of all processes.
+    pub(crate) spans: [&'t Span; 2],
     /// Where marginals are relaxed.
     pub(crate) unbalanced: Option<Unbalanced>,
     pub(crate) run: Run,
@@ -228,7 +230,7 @@ impl Task<'_> {
     /// The marginals that the plan should have.
     pub(crate) fn goal(&self) -> Goal<'_> {
         let [a, b] = self.weights;
-        Goal { a, b, unbalanced: self.unbalanced.as_ref() }
+        Goal { a, b, spans: self.spans, unbalanced: self.unbalanced.as_ref() }
     }
 
     /// Mass of the plan that the kernel holds: 1 for cross terms, and at convergence.
@@ -238,14 +240,15 @@ impl Task<'_> {
 
     pub(crate) fn values(&self, outcome: &Outcome) -> Values {
         let Run { epsilon, offset, .. } = self.run;
-        let [a, b] = self.weights;
         let Some(unbalanced) = &self.unbalanced else {
-            let kl = |f: &[f64], a: &[f64]| -> f64 {
-                f.iter().zip(a).map(|(f, a)| a * (f - a.ln())).sum()
+            let prices = |side: usize, f: &[f64]| {
+                let a = self.weights[side];
+                self.spans[side].sums(|i| [a[i] * f[i], a[i] * (f[i] - a[i].ln())])
             };
+            let ([x, kl_x], [y, kl_y]) = (prices(0, &outcome.f), prices(1, &outcome.g));
             return Values {
-                value: epsilon * (dot(a, &outcome.f) + dot(b, &outcome.g)) + offset,
-                value_kl: epsilon * (kl(&outcome.f, a) + kl(&outcome.g, b)) + offset,
+                value: epsilon * (x + y) + offset,
+                value_kl: epsilon * (kl_x + kl_y) + offset,
                 mass: 1.0,
                 shifts: [0.0; 2],
                 gaps: [outcome.x.error, outcome.y.error],

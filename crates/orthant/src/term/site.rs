@@ -3,6 +3,7 @@
 use super::gauged::{Gauged, GaugedTerm};
 use super::lattices;
 use crate::anchors::Lattice;
+use crate::comm::Span;
 use crate::control::Cancel;
 use crate::coordinates::{Frame, check_reach};
 use crate::error::{Error, Result};
@@ -112,6 +113,11 @@ impl<'p> Site<'p> {
         self.measures[cloud as usize]
     }
 
+    /// The points of positive weight of a cloud, among those of all processes.
+    pub(crate) fn span(&self, cloud: Cloud) -> &'p Span {
+        self.measure(cloud).support().points.span()
+    }
+
     /// The weights of the two supports of the term.
     pub(crate) fn weights(&self) -> [&'p [f64]; 2] {
         self.clouds().map(|cloud| self.measure(cloud).support().weights)
@@ -149,7 +155,8 @@ impl<'p> Site<'p> {
     /// What the coordinates add to the cost of a plan with these marginals, but for the constant.
     pub(crate) fn moved_cost(&self, marginals: [&[f64]; 2]) -> f64 {
         let of = |(cloud, marginal): (Cloud, &[f64])| {
-            self.offsets(cloud, Part::Support).map_or(0.0, |p| dot(p, marginal))
+            let span = self.span(cloud);
+            self.offsets(cloud, Part::Support).map_or(0.0, |p| span.sum(|i| p[i] * marginal[i]))
         };
         self.clouds().into_iter().zip(marginals).map(of).sum()
     }
@@ -169,7 +176,8 @@ impl<'p> Site<'p> {
             let measure = self.measure(cloud);
             let offsets = self.offsets(cloud, Part::Support);
             let weights = measure.support().weights;
-            Margin::new(weights, measure.mass(), rho[cloud as usize], epsilon, offsets, constant)
+            let (mass, rho) = (measure.mass(), rho[cloud as usize]);
+            Margin::new((weights, self.span(cloud)), mass, rho, epsilon, offsets, constant)
         };
         let sides = match self.clouds() {
             [x, y] if x == y => vec![margin(x, 0.0)],
@@ -313,7 +321,7 @@ impl<'p> Site<'p> {
                     let norm = |i| -> f64 {
                         (0..points.dim()).map(|c| points.coordinate(i, c).powi(2)).sum()
                     };
-                    weights.iter().enumerate().map(|(i, w)| w * norm(i)).sum()
+                    points.span().sum(|i| weights[i] * norm(i))
                 };
                 Some(gauged.gauge.to_user(self.clouds().map(square).into_iter().sum()))
             }
@@ -337,15 +345,16 @@ impl<'p> Site<'p> {
         let [(mean_x, square_x), (mean_y, square_y)] = self.clouds().map(|cloud| {
             let points = gauged.points(cloud, Part::Support);
             let weights = self.measure(cloud).support().weights;
-            let mut mean = vec![0.0; points.dim()];
-            let mut square = 0.0;
-            for (i, w) in weights.iter().enumerate() {
-                for (c, mean) in mean.iter_mut().enumerate() {
+            // The mean, and after it the mean square.
+            let mut mean = vec![0.0; points.dim() + 1];
+            points.span().sum_each(&mut mean, |i, sums| {
+                for c in 0..points.dim() {
                     let x = points.coordinate(i, c);
-                    *mean += w * x;
-                    square += w * x * x;
+                    sums[c] += weights[i] * x;
+                    sums[points.dim()] += weights[i] * x * x;
                 }
-            }
+            });
+            let square = mean.pop().unwrap_or(0.0);
             (mean, square)
         });
         Some(gauged.gauge.to_user(square_x + square_y - 2.0 * dot(&mean_x, &mean_y)))
@@ -361,7 +370,7 @@ impl<'p> Site<'p> {
                     let square = |i: usize| {
                         (0..points.dim()).map(|c| points.coordinate(i, c).powi(2)).sum::<f64>()
                     };
-                    (0..points.len()).map(square).fold(0.0, f64::max).sqrt()
+                    points.span().max(square).sqrt()
                 });
                 scaled(reach[0] + reach[1], gauged.gauge.epsilon())
             }

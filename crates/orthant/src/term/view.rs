@@ -21,10 +21,10 @@
 use super::plan::TermPlan;
 use super::site::{Arrival, Site};
 use crate::anchors::Lattice;
+use crate::comm::Partition;
 use crate::error::{Error, Result};
 use crate::kernel::{LogPass, Nearly, Separable, Side};
 use crate::measure::Points;
-use crate::numerics::Partition;
 use crate::numerics::simd::{self, Float};
 use crate::rows::LogRows;
 use crate::words::{Cloud, Part};

@@ -31,9 +31,10 @@ impl<T: Float> Separable<'_, T> {
             return true;
         }
         if drift(z.iter().zip(&self.aimed)) > WINDOW_DRIFT {
-            self.choose_windows(z).is_some()
+            let empty = self.choose_windows(z).is_some();
+            self.span.any(empty)
         } else {
-            self.has_empty_window(z)
+            self.span.any(self.has_empty_window(z))
         }
     }
 

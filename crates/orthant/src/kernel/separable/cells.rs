@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::anchors::{Lattice, MOST_AXES};
+use crate::comm::LARGEST_CHUNK;
 use crate::measure::{Points, extremes};
 
 /// The points of one cube of the lattice, or a part of them.
@@ -21,20 +22,22 @@ pub(crate) struct Cell {
 pub(crate) struct Cells {
     /// `order[k]` is the number of the point at place `k`.
     pub(crate) order: Arc<[u32]>,
+    /// The cells, those of each [`LARGEST_CHUNK`] points of the cloud one after the other: points are put in order within
+    /// these parts alone, so that the order does not depend on who has the other parts.
     pub(crate) list: Vec<Cell>,
     /// Half the side of a cell.
     pub(crate) half: f64,
 }
 
 /// Points that a cell should have on average, so that the work on its window is shared.
-const CROWD: usize = 48;
+const CROWD: u64 = 48;
 /// Points of a cell at most: larger ones are cut, so that threads can share them.
 const MOST_POINTS: usize = 4096;
 /// Side of a cell in nodes: the first that gives crowded cells.
 const SIDES: [f64; 3] = [2.0, 4.0, 8.0];
 
 /// Points that one should stand for on average, at least, where some stand for all.
-const STANDS_FOR: usize = 8;
+const STANDS_FOR: u64 = 8;
 /// Parts of a cell along an axis, at most, of which each has one such point.
 const MOST_PARTS: usize = 16;
 
@@ -56,22 +59,48 @@ impl Cells {
             }
             grid = Grid::new(&ends, nodes * lattice.spacing());
             grid.sort(points, &mut keys);
-            let occupied = 1 + keys.windows(2).filter(|w| w[0].0 != w[1].0).count();
-            if points.len() >= CROWD * occupied {
+            let count = |keys: &[(u64, u32)]| keys.chunk_by(|a, b| a.0 == b.0).count();
+            let occupied = keys.par_chunks(LARGEST_CHUNK).map(count).sum();
+            if points.span().total() >= CROWD * points.span().count(occupied) {
                 break;
             }
         }
         let mut list = Vec::new();
         let mut first = 0;
-        for same in keys.chunk_by(|a, b| a.0 == b.0) {
-            let centre = grid.centre(same[0].0);
-            for part in same.chunks(MOST_POINTS) {
-                list.push(Cell { first, len: part.len(), centre });
-                first += part.len();
+        for keys in keys.chunks(LARGEST_CHUNK) {
+            for same in keys.chunk_by(|a, b| a.0 == b.0) {
+                let centre = grid.centre(same[0].0);
+                for part in same.chunks(MOST_POINTS) {
+                    list.push(Cell { first, len: part.len(), centre });
+                    first += part.len();
+                }
             }
         }
         let order = keys.iter().map(|k| k.1).collect();
         Cells { order, list, half: 0.5 * grid.side }
+    }
+
+    /// The cells in runs of so many points, at least, each of one part of the cloud. See [`Cells::list`].
+    pub(crate) fn runs(&self, points: usize) -> Vec<&[Cell]> {
+        let one_part = |a: &Cell, b: &Cell| a.first / LARGEST_CHUNK == b.first / LARGEST_CHUNK;
+        let mut runs = Vec::new();
+        for mut cells in self.list.chunk_by(one_part) {
+            let count = |cells: &[Cell]| cells.iter().map(|cell| cell.len).sum::<usize>();
+            let all = count(cells);
+            // As equal as they can be.
+            let enough = all.div_ceil(all.div_ceil(points));
+            while !cells.is_empty() {
+                let mut sum = 0;
+                let end = cells.iter().position(|cell| {
+                    sum += cell.len;
+                    sum >= enough
+                });
+                let (run, rest) = cells.split_at(end.map_or(cells.len(), |end| end + 1));
+                runs.push(run);
+                cells = rest;
+            }
+        }
+        runs
     }
 
     /// Fewer points that stand for these, with the weights of all: in every cube of a grid that is finer than the lattice,
@@ -84,7 +113,8 @@ impl Cells {
     ) -> Option<(Points<'static>, Vec<f64>)> {
         let dim = points.dim();
         let cubes = |parts: usize| -> usize { (0..dim).map(|_| parts).product() };
-        let few = |parts: &usize| self.list.len() * cubes(*parts) * STANDS_FOR <= points.len();
+        let (cells, all) = (points.span().count(self.list.len()), points.span().total());
+        let few = |parts: &usize| cells * cubes(*parts) as u64 * STANDS_FOR <= all;
         let parts = (1..=MOST_PARTS).take_while(few).last()?;
         if 2.0 * self.half > parts as f64 * lattice.spacing() {
             return None;
@@ -130,7 +160,7 @@ impl Cells {
         let coordinates = found.chunks_exact(dim + 1).flat_map(|p| p[..dim].iter().copied());
         let coordinates: Vec<f64> = coordinates.collect();
         let weights = found.chunks_exact(dim + 1).map(|p| p[dim]).collect();
-        Some((Points::new(coordinates, dim).ok()?, weights))
+        Some((Points::new(coordinates, dim).ok()?.among(points), weights))
     }
 }
 
@@ -173,7 +203,7 @@ impl Grid {
                 (key, i)
             })
             .collect_into_vec(keys);
-        keys.par_sort_unstable();
+        keys.par_chunks_mut(LARGEST_CHUNK).for_each(ParallelSliceMut::par_sort_unstable);
     }
 
     fn centre(&self, mut key: u64) -> [f64; MOST_AXES] {

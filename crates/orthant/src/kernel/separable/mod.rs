@@ -49,9 +49,10 @@ use self::work::{Work, block};
 use super::target::Tally;
 use super::{Arranged, Builds, Ordered, Side, Target};
 use crate::anchors::Lattice;
+use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::measure::Points;
-use crate::numerics::log_sum;
+use crate::numerics::ExactSums;
 use crate::numerics::simd::Float;
 use crate::words::Cloud;
 
@@ -61,8 +62,8 @@ const FIRST_REFRESH: usize = 4;
 /// of the whole mass: as long as no point has less than `exp(-DEPTH)` of its weight, nearly the same.
 const DEPTH: f64 = 5.0;
 /// Points of a chunk at least, chunks at most, and numbers in all their sums at most.
-const CHUNK_ROWS: usize = 1024;
-const LATTICE_CHUNKS: usize = 64;
+const CHUNK_ROWS: u64 = 1024;
+const LATTICE_CHUNKS: u64 = 64;
 const SUMS: usize = 1 << 25;
 
 /// Some cells, the state of their points, and scratch space.
@@ -82,11 +83,36 @@ struct Chunk<T> {
     exact: Work<f64>,
 }
 
+impl<T: Float> Chunk<T> {
+    /// The chunk of some cells that follow each other.
+    fn new(cells: &[Cell], order: &[u32], points: &Points<'_>) -> Self {
+        let first = cells[0].first;
+        let mut offsets = Vec::new();
+        let mut rows = 0;
+        let mut spots = Vec::with_capacity(cells.len());
+        for cell in cells {
+            for a in 0..points.dim() {
+                offsets.extend(
+                    order[cell.first..cell.first + cell.len]
+                        .iter()
+                        .map(|&i| points.coordinate(i as usize, a) - cell.centre[a]),
+                );
+            }
+            rows += cell.len;
+            let cell = Cell { first: cell.first - first, ..cell.clone() };
+            let window = Window::default();
+            spots.push(CellState { cell, window, scale: 0.0, logs: true, summit: 0.0 });
+        }
+        let (factors, products) = (vec![f64::NEG_INFINITY; rows], vec![0.0; rows]);
+        Chunk { first, spots, offsets, factors, products, ..Chunk::default() }
+    }
+}
+
 /// One cloud on a lattice. See the [module](self).
 pub(crate) struct Separable<'a, T> {
     lattice: &'a Lattice,
     cells: Cells,
-    rows: usize,
+    span: Span,
     cutoff: f64,
     chunks: Vec<Chunk<T>>,
     /// The message of the last pass, and the one that the windows were chosen for.
@@ -99,6 +125,9 @@ pub(crate) struct Separable<'a, T> {
     completed: Vec<f64>,
     /// What each node had of the mass in the last pass.
     mass: Vec<f64>,
+    message_sums: ExactSums,
+    whole_sums: ExactSums,
+    errors: Vec<f64>,
     /// Whether `total` and `top` are the whole message of the factors as they are; and whether the last pass sent a part of it.
     told: bool,
     sent: bool,
@@ -126,41 +155,20 @@ impl<'a, T: Float> Separable<'a, T> {
     /// every point of a cell are not visited.
     pub(crate) fn new(points: &Points<'_>, lattice: &'a Lattice, cutoff: f64) -> Self {
         let cells = Cells::new(points, lattice);
-        let (rows, nodes) = (points.len(), lattice.nodes());
-        let count = (rows / CHUNK_ROWS).min(SUMS / nodes).clamp(1, LATTICE_CHUNKS);
-        let share = rows.div_ceil(count);
-        let dim = lattice.dim();
-        let mut chunks: Vec<Chunk<T>> = Vec::new();
-        for cell in &cells.list {
-            if chunks.last().is_none_or(|chunk| chunk.factors.len() >= share) {
-                chunks.push(Chunk { first: cell.first, ..Chunk::default() });
-            }
-            let chunk = chunks.last_mut().expect("just made");
-            for a in 0..dim {
-                chunk.offsets.extend(
-                    cells.order[cell.first..cell.first + cell.len]
-                        .iter()
-                        .map(|&i| points.coordinate(i as usize, a) - cell.centre[a]),
-                );
-            }
-            chunk.factors.resize(chunk.factors.len() + cell.len, f64::NEG_INFINITY);
-            chunk.products.resize(chunk.factors.len(), 0.0);
-            let cell = Cell { first: cell.first - chunk.first, ..cell.clone() };
-            chunk.spots.push(CellState {
-                cell,
-                window: Window::default(),
-                scale: 0.0,
-                logs: true,
-                summit: 0.0,
-            });
-        }
+        let (rows, nodes) = (points.span().total(), lattice.nodes());
+        let count = (rows / CHUNK_ROWS).min((SUMS / nodes) as u64).clamp(1, LATTICE_CHUNKS);
+        let enough = usize::try_from(rows.div_ceil(count)).unwrap_or(usize::MAX);
+        let runs = cells.runs(enough);
+        let chunks: Vec<Chunk<T>> =
+            runs.par_iter().map(|run| Chunk::new(run, &cells.order, points)).collect();
+        let rows = points.len();
         let (parts, tiles) = (chunks.len(), tiles(lattice));
         Separable {
             least: vec![0.0; tiles.len()],
             tiles,
             lattice,
             cells,
-            rows,
+            span: points.span().clone(),
             cutoff,
             chunks,
             z: vec![f64::NEG_INFINITY; nodes],
@@ -168,6 +176,9 @@ impl<'a, T: Float> Separable<'a, T> {
             hold: false,
             completed: Vec::new(),
             mass: vec![0.0; nodes],
+            message_sums: ExactSums::new(nodes),
+            whole_sums: ExactSums::new(nodes),
+            errors: vec![0.0; parts],
             told: false,
             sent: false,
             sums: vec![0.0; parts * nodes],
@@ -310,8 +321,8 @@ impl<'a, T: Float> Separable<'a, T> {
 }
 
 impl<T: Float> Side for Separable<'_, T> {
-    fn rows(&self) -> usize {
-        self.rows
+    fn span(&self) -> &Span {
+        &self.span
     }
 
     fn rank(&self) -> usize {
@@ -385,7 +396,8 @@ impl<T: Float> Side for Separable<'_, T> {
             // What is summed should be of mass 1, or terms leave the range of the numbers.
             let mut f = std::mem::take(&mut self.f);
             self.write_logs(&mut f);
-            level = -log_sum(f.iter().zip(self.products()).map(|(f, s)| f + s));
+            let sums: Vec<f64> = f.iter().zip(self.products()).map(|(f, s)| f + s).collect();
+            level = -self.span.log_sum(|place| sums[place]);
             self.f = f;
             self.exchange_at(level);
             sent = self.send(y);

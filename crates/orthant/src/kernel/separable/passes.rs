@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::kernel::target::{Step, Tally};
 use crate::kernel::{Coordinates, LOST, Mixed, Relaxed, Side};
 use crate::numerics::simd::{self, Float};
-use crate::numerics::{Local, Reduce};
 
 /// Largest exponent of a power in single precision.
 const NARROW: f64 = 40.0;
@@ -231,13 +230,14 @@ impl<T: Float> Separable<'_, T> {
             },
         );
         self.send(y)?;
-        Ok(self.chunks.iter().map(|chunk| chunk.error).sum())
+        self.errors.iter_mut().zip(&self.chunks).for_each(|(error, chunk)| *error = chunk.error);
+        Ok(self.span.sum_few::<1>(&self.errors)[0])
     }
 
     /// Adds the sums of all chunks and turns them into a message.
     pub(super) fn send(&mut self, y: &mut [f64]) -> Result<()> {
         self.told = false;
-        Local.sum(&self.sums, &mut self.mass);
+        self.span.sum_again(&mut self.message_sums, &self.sums, &mut self.mass);
         for ((y, sum), z) in y.iter_mut().zip(&self.mass).zip(&self.z) {
             *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
         }
@@ -289,7 +289,7 @@ impl<T: Float> Separable<'_, T> {
                 tally.store(share);
             });
         let sent = self.send(y);
-        let tally = Tally::total(&self.tallies);
+        let tally = Tally::total(&self.tallies, &self.span);
         let near = tally.log_mass(T::DRIFT).filter(|_| sent.is_ok());
         let log_mass = match near {
             Some(log_mass) => log_mass,
@@ -342,7 +342,7 @@ impl<T: Float> Separable<'_, T> {
         self.with_heard(Self::apply)?;
         let mut s = std::mem::take(&mut self.f);
         s.iter_mut().zip(self.products()).for_each(|(s, product)| *s = *product);
-        let log_mass = relaxed.log_mass(&s) + self.level;
+        let log_mass = relaxed.log_mass(&s, &self.span) + self.level;
         self.f = s;
         Ok(log_mass)
     }
@@ -382,7 +382,7 @@ impl<T: Float> Mixed for Separable<'_, T> {
                         }
                     }
                 });
-            Local.sum(sums, out);
+            self.span.sum_chunks(sums, out);
         }
         out
     }

@@ -78,7 +78,7 @@ impl Separable<'_, f64> {
         self.choose_windows_for(z)?;
         let geometry = Geometry::new(self.lattice);
         let width = geometry.dim + 2;
-        let mut sorted = vec![0.0; self.rows * width];
+        let mut sorted = vec![0.0; self.span.len() * width];
         let (mut shares, mut rest) = (Vec::new(), &mut sorted[..]);
         for chunk in &self.chunks {
             let (share, behind) = rest.split_at_mut(chunk.factors.len() * width);

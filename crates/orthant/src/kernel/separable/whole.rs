@@ -8,7 +8,6 @@ use super::geometry::{CellState, Geometry};
 use super::window::Window;
 use super::work::{Work, block, room};
 use crate::numerics::simd::{self, Float};
-use crate::numerics::{Local, Reduce};
 
 /// Terms of a message below `exp(-cutoff - FAINT_TILE)` of it are left out: together they are less than what windows leave out.
 pub(super) const FAINT_TILE: f64 = 12.0;
@@ -124,6 +123,7 @@ impl<T: Float> Separable<'_, T> {
                 *least = least.max(geometry.least_sent(tile, mass, z));
             }
         });
+        self.span.largest(&mut self.least);
         let least = &self.least;
         let nodes = self.lattice.nodes();
         let (faint, rough) = (self.cutoff + FAINT_TILE, self.cutoff < ROUGH);
@@ -152,7 +152,7 @@ impl<T: Float> Separable<'_, T> {
                     }
                 }
             });
-        Local.max(&self.tops, &mut self.top);
+        self.span.max_chunks(&self.tops, &mut self.top);
         let top = &self.top[..];
         self.sums.par_chunks_mut(nodes).zip(self.tops.par_chunks(nodes)).for_each(
             |(sums, tops)| {
@@ -163,7 +163,7 @@ impl<T: Float> Separable<'_, T> {
                 }
             },
         );
-        Local.sum(&self.sums, &mut self.total);
+        self.span.sum_afresh(&mut self.whole_sums, &self.sums, &mut self.total);
         self.write_message(y);
     }
 
