@@ -53,7 +53,7 @@ pub(crate) fn all(python: &Path) -> Result<(), String> {
         run(Command::new("apt-get").args(install).arg("chromium-headless-shell"))?;
     }
     run(pytest(python)
-        .args([folder.join("compare.py"), folder.join("page.py")])
+        .args(["compare.py", "schema.py", "page.py"].map(|file| folder.join(file)))
         .env("ORTHANT", command()))?;
     package(python)
 }

@@ -25,6 +25,9 @@ const MOST_BYTES: u64 = 25_000_000;
 /// All crates with all their features, so that what is built for one task is there for the others.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
+/// Crates whose documentation is read outside of the repository.
+const DOCUMENTED: [&str; 3] = ["orthant", "orthant-io", "orthant-draw"];
+
 /// Everything but the networks and the Python package, which take minutes to compile.
 const QUICK: [&str; 6] =
     ["--workspace", "--all-features", "--exclude", "orthant-gan", "--exclude", "orthant-python"];
@@ -52,10 +55,7 @@ const CASES: [(&str, &[&str]); 5] = [
 pub(crate) fn all(more: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     layers::check()?;
-    let mut clippy = once(&["clippy"]);
-    run(clippy.args(EVERYTHING).args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
-    // Not the examples: one of the tests runs them.
-    let programs = programs(once(&["test", "--tests"]).args(EVERYTHING))?;
+    let programs = programs(linted(&["test", "--all-targets"])?.args(EVERYTHING))?;
     let (beside, others): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| program.name == BESIDE);
     if beside.is_empty() {
@@ -81,9 +81,10 @@ fn test_all(programs: &[&Program], limit: Duration) -> Result<(), String> {
 }
 
 fn documentation_and_release() -> Result<(), String> {
-    run(once(&["test", "--doc", "--quiet"]).args(EVERYTHING))?;
-    let mut pages = once(&["doc", "--no-deps", "--quiet"]);
-    run(pages.args(EVERYTHING).env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(linted(&["test", "--doc", "--quiet"])?.args(EVERYTHING))?;
+    let mut pages = once(&["doc", "--no-deps", "--quiet", "--all-features"]);
+    let documented = DOCUMENTED.iter().flat_map(|package| ["--package", package]);
+    run(pages.args(documented).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&mut release())?;
     size()?;
     run(Command::new(command()).arg("demo").current_dir(root()))
@@ -112,6 +113,23 @@ fn once(arguments: &[&str]) -> Command {
     let mut command = cargo(arguments);
     command.env("CARGO_INCREMENTAL", "0");
     command
+}
+
+/// Cargo for what is built once, with the lints of Clippy, each of which is an error: as `cargo clippy -- -D warnings` does,
+/// which only checks, so that everything would be compiled twice.
+fn linted(arguments: &[&str]) -> Result<Command, String> {
+    let rustc = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let rustc = rustc.map_err(|e| format!("rustc: {e}"))?;
+    let sysroot = String::from_utf8_lossy(&rustc.stdout);
+    let driver = Path::new(sysroot.trim()).join("bin").join("clippy-driver");
+    if !driver.exists() {
+        let driver = driver.display();
+        return Err(format!("{driver} is not there; run `rustup component add clippy`"));
+    }
+    let mut command = once(arguments);
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+    command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    Ok(command)
 }
 
 /// Builds the command as it is released, together with the Python package: its wheel shares what they depend on.
@@ -177,6 +195,10 @@ impl Program {
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
         let package = folder.file_name()?.to_str()?;
         let target = &message["target"];
+        // Benchmarks are built, and not run.
+        if target["kind"][0] == "bench" {
+            return None;
+        }
         let file = if target["kind"][0] == "test" { target["name"].as_str() } else { None };
         let name = [Some(package), file].into_iter().flatten().collect::<Vec<_>>().join(" ");
         Some(Program { name, file: file.map(str::to_owned), path, folder })
@@ -270,7 +292,8 @@ mod tests {
         assert_eq!(integration.folder, Path::new("/p/orthant-io"));
         let unit = read("lib", true).unwrap();
         assert_eq!((unit.name.as_str(), unit.file), ("orthant-io", None));
-        assert!(read("bin", false).is_none() && Program::from_message("no JSON").is_none());
+        assert!(read("bin", false).is_none() && read("bench", true).is_none());
+        assert!(Program::from_message("no JSON").is_none());
     }
 
     #[test]
