@@ -1,7 +1,7 @@
 //! Barycentres on given points.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Measure, barycenter::Barycenters, mean_cost};
+use orthant::{Measure, mean_cost};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,10 +37,11 @@ pub(crate) fn barycenter<'py>(
     };
     let epsilon = settings.epsilon(|| mean_cost(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
-    let options = settings.options(epsilon, &all, Matrix::borrowed)?;
+    let matrices = settings.matrices(Matrix::borrowed)?;
+    let options = settings.options(epsilon, &all)?;
     let inner = run(py, settings.watch()?, |shared| {
         let mut ear = Ear::new(shared, options.epsilon());
-        let barycenters = Barycenters::new(&options).debiased(debiased).observer(&mut ear);
+        let barycenters = matrices.barycenters(&options).debiased(debiased).observer(&mut ear);
         barycenters.fixed(&measures, &weights, &points)
     })?;
     let inner = inner.map_err(raised)?;

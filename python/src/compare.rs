@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Matrix, frozen, rows};
+use crate::arrays::{frozen, rows};
 use crate::clouds::{clouds, measures};
 use crate::errors::raised;
 use crate::methods::methods;
@@ -32,7 +32,7 @@ pub(crate) fn compare<'py>(
     let measures = measures(&given)?;
     let epsilon = settings.epsilon(|| mean_cost(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
-    let options = settings.options(epsilon, &all, Matrix::borrowed)?;
+    let options = settings.options(epsilon, &all)?;
     let before = match settings.raw("finished")? {
         None => Vec::new(),
         Some(earlier) => match earlier.cast::<Comparison>() {

@@ -49,7 +49,7 @@ impl Moves {
         self.max_steps.unwrap_or(100)
     }
 
-    fn of<'s, 'o>(&self, mut descent: Descent<'s, 'o>) -> Descent<'s, 'o> {
+    fn of<'s>(&self, mut descent: Descent<'s>) -> Descent<'s> {
         if let Some(step) = self.step {
             descent = descent.step(step);
         }
@@ -120,7 +120,8 @@ pub(crate) fn flow<'py>(
         return Err(PyTypeError::new_err("a flow moves points: x and y are needed"));
     }
     let (flow, dim) = between([x, y], [a, b], epsilon, settings, |given| {
-        let Between { settings, mu, nu, options, .. } = given;
+        let Between { settings, mu, nu, options, matrices, .. } = given;
+        matrices.refused().map_err(raised)?;
         let moves = Moves::new(settings)?;
         let dim = mu.dim();
         let flow = run(py, settings.watch()?, |shared| -> PyResult<_> {
@@ -240,7 +241,8 @@ pub(crate) fn free_barycenter<'py>(
     let weights = shares(weights.as_ref(), measures.len())?;
     let epsilon = settings.epsilon(|| mean_cost(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
-    let options = settings.options(epsilon, &all, Matrix::borrowed)?;
+    settings.matrices(Matrix::borrowed)?.refused().map_err(raised)?;
+    let options = settings.options(epsilon, &all)?;
     let moves = Moves::new(&settings)?;
     let own = own.map(|parts| Cloud::of_parts("start", &parts)).transpose()?;
     let start = match (&own, count) {

@@ -8,42 +8,39 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use self_cell::self_cell;
 
 use crate::arrays::{Cloud, Columns, Matrix, array, rows, vector};
 use crate::errors::raised;
 use crate::pickle::Reduced;
 use crate::results::{Lines, Pair, Solution, lines};
-use crate::settings::Settings;
+use crate::settings::{Matrices, Settings};
 use crate::solve::{By, Gradient, Object, Warm, as_given, found};
 use crate::watch::{Ear, quietly, run};
 
 use kept::Recipe;
 
-/// What a plan is of. It keeps a copy of the points: arrays of Python may change, and a plan does not.
+/// What a plan is of. It has a copy of the points: arrays of Python may change, and a plan does not.
 struct Setting {
     mu: Measure<'static>,
     nu: Measure<'static>,
-    options: Options<'static>,
+    options: Options,
+    matrices: Matrices<'static>,
     cancel: Cancel,
     columns: Columns,
 }
 
-// Plans borrow measures and options, which belong to the caller in Rust. Objects of Python have no lifetimes, so both
-// parts live in one cell.
-self_cell!(
-    struct Kept {
-        owner: Setting,
-        #[covariant]
-        dependent: Coupling,
+impl Setting {
+    fn solver<'s>(&self) -> Solver<'s, 'static> {
+        self.matrices.solver(&self.options)
     }
-);
+}
 
 /// How much goes where: the coupling of two clouds, never stored. Points are counted from 0, and from the end if
 /// negative.
 #[pyclass(frozen, module = "orthant")]
 pub(crate) struct Plan {
-    kept: Kept,
+    coupling: Coupling<'static>,
+    setting: Setting,
     solution: PyOnceLock<Py<Solution>>,
     recipe: Recipe,
 }
@@ -60,16 +57,15 @@ pub(crate) fn plan<'py>(
 ) -> PyResult<Plan> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
     let warm = Warm::new(&settings)?;
-    let (owner, recipe) = prepared(&settings, [x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
+    let (setting, recipe) =
+        prepared(&settings, [x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
     let warm = warm.from();
-    let kept = run(py, settings.watch()?, |shared| {
-        Kept::try_new(owner, |Setting { mu, nu, options, .. }| {
-            warm.of_term(Solver::new(options))
-                .observer(&mut Ear::new(shared, options.epsilon()))
-                .plan(mu, nu)
-        })
+    let made = run(py, settings.watch()?, |shared| {
+        warm.of_term(setting.solver())
+            .observer(&mut Ear::new(shared, setting.options.epsilon()))
+            .plan(&setting.mu, &setting.nu)
     })?;
-    Ok(Plan { kept: kept.map_err(raised)?, solution: PyOnceLock::new(), recipe })
+    Ok(Plan { coupling: made.map_err(raised)?, setting, solution: PyOnceLock::new(), recipe })
 }
 
 /// Measures and options of a plan, out of the arguments of a call.
@@ -81,9 +77,10 @@ fn prepared<'py>(
     let (clouds, columns) = settings.clouds(points, weights)?;
     let [mu, nu] = [clouds[0].measure(Matrix::owned)?, clouds[1].measure(Matrix::owned)?];
     let epsilon = settings.epsilon(|| orthant::mean_cost([&mu, &nu]))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::owned)?;
+    let matrices = settings.matrices(Matrix::owned)?;
+    let options = settings.options(epsilon, &[&mu, &nu])?;
     let recipe = Recipe::new(settings, points, clouds.map(Cloud::into_weights))?;
-    Ok((Setting { mu, nu, options, cancel: settings.cancel(), columns }, recipe))
+    Ok((Setting { mu, nu, options, matrices, cancel: settings.cancel(), columns }, recipe))
 }
 
 type Indices<'py> = Bound<'py, PyArray1<i64>>;
@@ -96,8 +93,7 @@ impl<'py> At<'py> {
     /// In the place of points of one of the clouds of a plan.
     fn new(points: Option<&Object<'py>>, plan: &Plan, side: Side) -> PyResult<Self> {
         let Some(points) = points else { return Ok(At(None)) };
-        let Setting { columns, .. } = plan.kept.borrow_owner();
-        let matrix = Matrix::new("points", &columns.placed("points", points)?)?;
+        let matrix = Matrix::new("points", &plan.setting.columns.placed("points", points)?)?;
         let (given, dim) = (matrix.columns(), plan.measure(side).dim());
         // A plan of given features or costs has no coordinates, and says so itself.
         if given != dim && dim > 1 {
@@ -123,18 +119,13 @@ fn side(cloud: &str) -> PyResult<Side> {
 }
 
 impl Plan {
-    fn coupling(&self) -> &Coupling<'_> {
-        self.kept.borrow_dependent()
-    }
-
     fn measure(&self, side: Side) -> &Measure<'static> {
-        let Setting { mu, nu, .. } = self.kept.borrow_owner();
-        if side == Side::X { mu } else { nu }
+        if side == Side::X { &self.setting.mu } else { &self.setting.nu }
     }
 
     /// Does some work with the plan, which Ctrl-C ends.
     fn quietly<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
-        quietly(py, &self.kept.borrow_owner().cancel, work)
+        quietly(py, &self.setting.cancel, work)
     }
 
     /// An index of Python, which may count from the end.
@@ -153,7 +144,7 @@ impl Plan {
     /// Points of x by points of y.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        let shape = self.coupling().shape();
+        let shape = self.coupling.shape();
         (shape.rows, shape.columns)
     }
 
@@ -166,44 +157,44 @@ impl Plan {
     /// The names of the coordinates, in the order that the plan has them, if the clouds were tables with names.
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
-        self.kept.borrow_owner().columns.own_names(py)
+        self.setting.columns.own_names(py)
     }
 
     /// The solution that the plan belongs to: values, potentials, errors, why it stopped.
     #[getter]
     fn solution(&self, py: Python<'_>) -> PyResult<Py<Solution>> {
-        let made = self.solution.get_or_try_init(py, || {
-            Py::new(py, Solution::new(self.coupling().solution().clone()))
-        })?;
+        let made = self
+            .solution
+            .get_or_try_init(py, || Py::new(py, Solution::new(self.coupling.solution().clone())))?;
         Ok(made.clone_ref(py))
     }
 
     /// The `value` of its solution.
     #[getter]
     fn value(&self) -> f64 {
-        self.coupling().solution().value
+        self.coupling.solution().value
     }
 
     /// Whether the solve converged.
     #[getter]
     fn converged(&self) -> bool {
-        self.coupling().solution().converged()
+        self.coupling.solution().converged()
     }
 
     /// The sum of all entries, computed.
     fn mass(&self, py: Python<'_>) -> PyResult<f64> {
-        self.quietly(py, || self.coupling().mass())?.map_err(raised)
+        self.quietly(py, || self.coupling.mass())?.map_err(raised)
     }
 
     /// `<P, C>`, over all pairs if it is not known yet.
     fn transport_cost(&self, py: Python<'_>) -> PyResult<f64> {
-        self.quietly(py, || self.coupling().transport_cost())
+        self.quietly(py, || self.coupling.transport_cost())
     }
 
     /// How much goes from point `i` of x to point `j` of y.
     fn entry(&self, i: isize, j: isize) -> PyResult<f64> {
         let (i, j) = (self.index(Side::X, i)?, self.index(Side::Y, j)?);
-        self.coupling().entry(i, j).map_err(raised)
+        self.coupling.entry(i, j).map_err(raised)
     }
 
     fn __getitem__(&self, key: &Object<'_>) -> PyResult<f64> {
@@ -218,14 +209,14 @@ impl Plan {
     /// Where the mass of point `i` of x goes: a number for every point of y.
     fn row<'py>(&self, py: Python<'py>, i: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let i = self.index(Side::X, i)?;
-        let row = self.quietly(py, || self.coupling().row(i))?.map_err(raised)?;
+        let row = self.quietly(py, || self.coupling.row(i))?.map_err(raised)?;
         Ok(array(py, row))
     }
 
     /// Where the mass of point `j` of y comes from: a number for every point of x.
     fn column<'py>(&self, py: Python<'py>, j: isize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let j = self.index(Side::Y, j)?;
-        let column = self.quietly(py, || self.coupling().column(j))?.map_err(raised)?;
+        let column = self.quietly(py, || self.coupling.column(j))?.map_err(raised)?;
         Ok(array(py, column))
     }
 
@@ -237,14 +228,14 @@ impl Plan {
         count: isize,
     ) -> PyResult<(Indices<'py>, Bound<'py, PyArray1<f64>>)> {
         let (i, count) = (self.index(Side::X, i)?, number(count)?);
-        let top = self.quietly(py, || self.coupling().top(i, count))?.map_err(raised)?;
+        let top = self.quietly(py, || self.coupling.top(i, count))?.map_err(raised)?;
         let (columns, masses): (Vec<usize>, Vec<f64>) = top.into_iter().unzip();
         Ok((integers(py, columns), array(py, masses)))
     }
 
     /// The sums of the rows and those of the columns, computed.
     fn marginals<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
-        let [x, y] = self.quietly(py, || self.coupling().marginals())?.map_err(raised)?;
+        let [x, y] = self.quietly(py, || self.coupling.marginals())?.map_err(raised)?;
         Ok((array(py, x), array(py, y)))
     }
 
@@ -257,14 +248,14 @@ impl Plan {
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
         let count = number(count)?;
-        let pairs = self.quietly(py, || self.coupling().sample(count, seed))?.map_err(raised)?;
+        let pairs = self.quietly(py, || self.coupling.sample(count, seed))?.map_err(raised)?;
         integers(py, pairs.into_iter().flatten().collect()).reshape([count, 2])
     }
 
     /// All entries as a matrix; refused if they are too many for the memory.
     fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let entries = self.quietly(py, || self.coupling().to_dense())?.map_err(raised)?;
-        rows(py, entries, self.coupling().shape().columns)
+        let entries = self.quietly(py, || self.coupling.to_dense())?.map_err(raised)?;
+        rows(py, entries, self.coupling.shape().columns)
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -296,8 +287,8 @@ impl Plan {
         let at = At::new(points.as_ref(), self, side)?;
         let points = at.points()?;
         let means = self.quietly(py, || match &points {
-            None => self.coupling().barycentric(side),
-            Some(points) => self.coupling().map_at(side, points),
+            None => self.coupling.barycentric(side),
+            Some(points) => self.coupling.map_at(side, points),
         })?;
         rows(py, means.map_err(raised)?, self.measure(side.other()).dim())
     }
@@ -323,8 +314,8 @@ impl Plan {
         };
         let points = at.points()?;
         let means = self.quietly(py, || match &points {
-            None => self.coupling().conditional_mean(side, &values, columns),
-            Some(points) => self.coupling().conditional_mean_at(side, points, &values, columns),
+            None => self.coupling.conditional_mean(side, &values, columns),
+            Some(points) => self.coupling.conditional_mean_at(side, points, &values, columns),
         })?;
         let means = means.map_err(raised)?;
         Ok(if is_vector {
@@ -352,8 +343,8 @@ impl Plan {
             py.import("numpy")?.call_method("unique", (labels,), Some(&options))?.extract()?;
         let numbers: Vec<usize> = numbers.call_method0("ravel")?.extract()?;
         let votes = self.quietly(py, || match &points {
-            None => self.coupling().vote(side, &numbers),
-            Some(points) => self.coupling().vote_at(side, points, &numbers),
+            None => self.coupling.vote(side, &numbers),
+            Some(points) => self.coupling.vote_at(side, points, &numbers),
         })?;
         let votes = votes.map_err(raised)?;
         let winners = integers(py, votes.iter().map(|v| v.label).collect());
@@ -377,8 +368,8 @@ impl Plan {
         // More than there are is as many as there are.
         let count = count.min(self.measure(side.other()).weights().len());
         let found = self.quietly(py, || match &points {
-            None => self.coupling().partners(side, count),
-            Some(points) => self.coupling().partners_at(side, points, count),
+            None => self.coupling.partners(side, count),
+            Some(points) => self.coupling.partners_at(side, points, count),
         })?;
         let found = found.map_err(raised)?;
         let padded = |row: Vec<(usize, f64)>| {
@@ -404,7 +395,7 @@ impl Plan {
         let side = side(cloud)?;
         let at = At::new(Some(&points), self, side)?;
         let Some(points) = at.points()? else { unreachable!("given") };
-        let potential = self.quietly(py, || self.coupling().potential_at(side, &points))?;
+        let potential = self.quietly(py, || self.coupling.potential_at(side, &points))?;
         Ok(array(py, potential.map_err(raised)?))
     }
 
@@ -423,14 +414,14 @@ impl Plan {
         };
         let dims = [this.measure(Side::X).dim(), this.measure(Side::Y).dim()];
         let done = this.quietly(py, || {
-            let derivatives = this.coupling().gradient();
+            let derivatives = this.coupling.gradient();
             let derivatives = if of_value { derivatives.of_value()? } else { derivatives };
             found(&derivatives, &by, dims)
         })?;
-        let solution = this.coupling().solution();
+        let solution = this.coupling.solution();
         let value = if of_value { solution.value } else { solution.value_kl };
         let result = this.solution(py)?.into_any();
-        let found = as_given(done.map_err(raised)?, &this.kept.borrow_owner().columns);
+        let found = as_given(done.map_err(raised)?, &this.setting.columns);
         Gradient::new(py, value, found, result)
     }
 
@@ -441,13 +432,13 @@ impl Plan {
     /// The same as a table for notebooks.
     fn _repr_html_(&self) -> String {
         let (rows, columns) = self.shape();
-        let solution = self.coupling().solution();
+        let solution = self.coupling.solution();
         lines(Lines::new().add("shape", format!("{rows} x {columns}"), ""), solution).html("Plan")
     }
 
     fn __repr__(&self) -> String {
         let (rows, columns) = self.shape();
-        let s = self.coupling().solution();
+        let s = self.coupling.solution();
         let converged = if s.converged() { "converged" } else { s.stop.as_str() };
         format!(
             "Plan(shape=({rows}, {columns}), method='{}', epsilon={}, value={}, {converged})",

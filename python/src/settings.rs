@@ -6,9 +6,11 @@ use std::time::Duration;
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMap as Map, FeatureMatrix, Gaussian};
 use orthant::{
-    Measure, Method, Options, Precision,
+    CostMatrix, Error, Measure, Method, Options, Precision, Solver,
+    barycenter::Barycenters,
     control::Cancel,
-    options::{Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks},
+    options::{Algorithm, Anchors, Cost, Features, Landmarks},
+    two_sample::TwoSampleTest,
 };
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -31,13 +33,49 @@ pub(crate) struct Settings<'py> {
 
 /// The kernel that was asked for.
 enum Kernel<'py> {
-    Named(Method<'static>),
+    Named(Method),
     /// Anchors of one's own, with `q`.
     Anchors(Matrix<'py>, Option<f64>),
     Cost(Matrix<'py>, Use),
     Map(Arc<dyn Map>, Use),
     Pair([Arc<dyn Map>; 2], Use),
     Explicit([Matrix<'py>; 2], Use),
+}
+
+/// Matrices that give the kernel of a call, if there are any.
+pub(crate) enum Matrices<'a> {
+    Nothing,
+    Costs(CostMatrix<'a>),
+    Features([FeatureMatrix<'a>; 2]),
+}
+
+/// Tasks with some options and these matrices.
+macro_rules! tasks {
+    ($($name:ident $task:ident),*) => {$(
+        pub(crate) fn $name<'s>(&self, options: &Options) -> $task<'s, 'a> {
+            let asked = $task::new(options);
+            match self {
+                Matrices::Nothing => asked,
+                Matrices::Costs(costs) => asked.costs(costs.clone()),
+                Matrices::Features([x, y]) => asked.features(x.clone(), y.clone()),
+            }
+        }
+    )*};
+}
+
+impl<'a> Matrices<'a> {
+    tasks!(solver Solver, barycenters Barycenters, test TwoSampleTest);
+
+    /// Refuses matrices where points move.
+    pub(crate) fn refused(&self) -> orthant::Result<()> {
+        let reason = match self {
+            Matrices::Nothing => return Ok(()),
+            Matrices::Costs(_) => "the costs are given as a matrix",
+            Matrices::Features(_) => "the features are given as matrices",
+        };
+        let remedy = "use a cost or a feature map that is a function of the points";
+        Err(Error::NoDerivative { by: "the points", reason, remedy })
+    }
 }
 
 /// Features may define the cost of an exact method.
@@ -141,16 +179,35 @@ impl<'py> Settings<'py> {
         }
     }
 
+    /// The matrices that give the kernel.
+    pub(crate) fn matrices<'m, 'a>(&'m self, take: Take<'m, 'py, 'a>) -> PyResult<Matrices<'a>> {
+        Ok(match &self.kernel {
+            Kernel::Cost(cost, _) => {
+                let (rows, columns) = (cost.rows(), cost.columns());
+                let matrix = CostMatrix::new(take(cost), rows, columns);
+                Matrices::Costs(matrix.map_err(raised_by("cost"))?)
+            }
+            Kernel::Explicit([xi, zeta], _) => {
+                let matrix = |m: &'m Matrix<'py>, name: &str| {
+                    let (values, rows, columns) = (take(m), m.rows(), m.columns());
+                    let made =
+                        on_pool(self.given.py(), || FeatureMatrix::new(values, rows, columns));
+                    made.map_err(raised_by(name))
+                };
+                Matrices::Features([
+                    matrix(xi, "the features of x")?,
+                    matrix(zeta, "the features of y")?,
+                ])
+            }
+            _ => Matrices::Nothing,
+        })
+    }
+
     /// The options with this epsilon for these measures.
-    pub(crate) fn options<'m, 'a>(
-        &'m self,
-        epsilon: f64,
-        measures: &[&Measure<'_>],
-        take: Take<'m, 'py, 'a>,
-    ) -> PyResult<Options<'a>> {
+    pub(crate) fn options(&self, epsilon: f64, measures: &[&Measure<'_>]) -> PyResult<Options> {
         let reader = self.reader();
         let mut builder = Options::builder(epsilon)
-            .method(self.method(epsilon, measures, take)?)
+            .method(self.method(epsilon, measures)?)
             .cancel(self.cancel.clone())
             .precision(
                 reader
@@ -215,17 +272,7 @@ impl<'py> Settings<'py> {
         builder.build().map_err(raised)
     }
 
-    fn method<'m, 'a>(
-        &'m self,
-        epsilon: f64,
-        measures: &[&Measure<'_>],
-        take: Take<'m, 'py, 'a>,
-    ) -> PyResult<Method<'a>> {
-        let matrix = |m: &'m Matrix<'py>, name: &str| {
-            let (values, rows, columns) = (take(m), m.rows(), m.columns());
-            let made = on_pool(self.given.py(), || FeatureMatrix::new(values, rows, columns));
-            made.map_err(raised_by(name))
-        };
+    fn method(&self, epsilon: f64, measures: &[&Measure<'_>]) -> PyResult<Method> {
         Ok(match &self.kernel {
             Kernel::Named(method) => method.clone(),
             Kernel::Anchors(anchors, q) => {
@@ -238,21 +285,13 @@ impl<'py> Settings<'py> {
                     .map_err(raised)?;
                 Method::Factored(Features::Map(Arc::new(map)))
             }
-            Kernel::Cost(cost, how) => {
-                let (rows, columns) = (cost.rows(), cost.columns());
-                let matrix =
-                    CostMatrix::new(take(cost), rows, columns).map_err(raised_by("cost"))?;
-                match how {
-                    Use::Online => Method::Online(Cost::Matrix(matrix)),
-                    Use::Dense | Use::Factored => Method::Dense(Cost::Matrix(matrix)),
-                }
-            }
+            Kernel::Cost(_, how) | Kernel::Explicit(_, how) => match how {
+                Use::Factored => Method::Auto,
+                Use::Dense => Method::dense(),
+                Use::Online => Method::online(),
+            },
             Kernel::Map(map, how) => how.of(Features::Map(map.clone())),
             Kernel::Pair([x, y], how) => how.of(Features::Pair(x.clone(), y.clone())),
-            Kernel::Explicit([xi, zeta], how) => how.of(Features::Explicit(
-                matrix(xi, "the features of x")?,
-                matrix(zeta, "the features of y")?,
-            )),
         })
     }
 
@@ -286,7 +325,7 @@ impl<'py> Settings<'py> {
 }
 
 impl Use {
-    fn of(self, features: Features<'_>) -> Method<'_> {
+    fn of(self, features: Features) -> Method {
         match self {
             Use::Factored => Method::Factored(features),
             Use::Dense => Method::Dense(Cost::Features(features)),

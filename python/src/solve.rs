@@ -10,7 +10,7 @@ use crate::arrays::{Columns, Matrix, array, frozen, rows};
 use crate::errors::raised;
 use crate::pickle::{Reduced, reduced};
 use crate::results::{Divergence, Lines, Solution, short};
-use crate::settings::Settings;
+use crate::settings::{Matrices, Settings};
 use crate::watch::{Ear, run};
 
 pub(crate) type Object<'py> = Bound<'py, PyAny>;
@@ -58,7 +58,7 @@ impl<'py> Warm<'py> {
 
 impl<'w> WarmFrom<'w> {
     /// A solver of one term.
-    pub(crate) fn of_term<'o>(self, solver: Solver<'w, 'o>) -> Solver<'w, 'o> {
+    pub(crate) fn of_term<'d>(self, solver: Solver<'w, 'd>) -> Solver<'w, 'd> {
         match self {
             WarmFrom::Cold => solver,
             WarmFrom::Rot(solution) => solver.warm_start(solution),
@@ -67,7 +67,7 @@ impl<'w> WarmFrom<'w> {
     }
 
     /// A solver of all three.
-    fn of_terms<'o>(self, solver: Solver<'w, 'o>) -> Solver<'w, 'o> {
+    fn of_terms<'d>(self, solver: Solver<'w, 'd>) -> Solver<'w, 'd> {
         match self {
             WarmFrom::Divergence(divergence) => solver.warm_start_divergence(divergence),
             other => other.of_term(solver),
@@ -80,7 +80,8 @@ pub(crate) struct Between<'b, 'py> {
     pub(crate) settings: &'b Settings<'py>,
     pub(crate) mu: &'b Measure<'b>,
     pub(crate) nu: &'b Measure<'b>,
-    pub(crate) options: &'b Options<'b>,
+    pub(crate) options: &'b Options,
+    pub(crate) matrices: &'b Matrices<'b>,
     columns: &'b Columns,
 }
 
@@ -97,8 +98,10 @@ pub(crate) fn between<'py, R>(
         .clouds(points.each_ref().map(Option::as_ref), weights.each_ref().map(Option::as_ref))?;
     let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
     let epsilon = settings.epsilon(|| mean_cost([&mu, &nu]))?;
-    let options = settings.options(epsilon, &[&mu, &nu], Matrix::borrowed)?;
-    work(Between { settings: &settings, mu: &mu, nu: &nu, options: &options, columns: &columns })
+    let matrices = &settings.matrices(Matrix::borrowed)?;
+    let options = &settings.options(epsilon, &[&mu, &nu])?;
+    let (settings, mu, nu, columns) = (&settings, &mu, &nu, &columns);
+    work(Between { settings, mu, nu, options, matrices, columns })
 }
 
 #[pyfunction]
@@ -112,11 +115,11 @@ pub(crate) fn rot<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Solution> {
     between([x, y], [a, b], epsilon, settings, |given| {
-        let Between { settings, mu, nu, options, .. } = given;
+        let Between { settings, mu, nu, options, matrices, .. } = given;
         let warm = Warm::new(settings)?;
         let warm = warm.from();
         let solution = run(py, settings.watch()?, |shared| {
-            warm.of_term(Solver::new(options))
+            warm.of_term(matrices.solver(options))
                 .observer(&mut Ear::new(shared, options.epsilon()))
                 .rot(mu, nu)
         })?;
@@ -135,11 +138,11 @@ pub(crate) fn divergence<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Divergence> {
     between([x, y], [a, b], epsilon, settings, |given| {
-        let Between { settings, mu, nu, options, .. } = given;
+        let Between { settings, mu, nu, options, matrices, .. } = given;
         let warm = Warm::new(settings)?;
         let warm = warm.from();
         let divergence = run(py, settings.watch()?, |shared| {
-            warm.of_terms(Solver::new(options))
+            warm.of_terms(matrices.solver(options))
                 .observer(&mut Ear::new(shared, options.epsilon()))
                 .divergence(mu, nu)
         })?;
@@ -246,7 +249,7 @@ pub(crate) fn gradient<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Gradient> {
     between([x, y], [a, b], epsilon, settings, |given| {
-        let Between { settings, mu, nu, options, .. } = given;
+        let Between { settings, mu, nu, options, matrices, columns } = given;
         let by = match settings.raw("by")? {
             Some(names) => By::list(&names)?,
             None => vec![By::Points(Side::X)],
@@ -258,12 +261,12 @@ pub(crate) fn gradient<'py>(
         let done = run(py, settings.watch()?, |shared| -> orthant::Result<_> {
             let mut ear = Ear::new(shared, options.epsilon());
             if of == Of::Divergence {
-                let solver = warm.of_terms(Solver::new(options)).observer(&mut ear);
+                let solver = warm.of_terms(matrices.solver(options)).observer(&mut ear);
                 let plans = solver.plans(mu, nu)?;
                 let found = found(&plans.gradient(), &by, dims)?;
                 return Ok((found, Kind::Divergence(Box::new(plans.into_divergence()))));
             }
-            let plan = warm.of_term(Solver::new(options)).observer(&mut ear).plan(mu, nu)?;
+            let plan = warm.of_term(matrices.solver(options)).observer(&mut ear).plan(mu, nu)?;
             let derivatives = plan.gradient();
             let derivatives = if of == Of::Value { derivatives.of_value()? } else { derivatives };
             let found = found(&derivatives, &by, dims)?;
@@ -271,7 +274,7 @@ pub(crate) fn gradient<'py>(
             Ok((found, Kind::Solution(Box::new(plan.into_solution()))))
         })?;
         let (found, kind) = done.map_err(raised)?;
-        let found = as_given(found, given.columns);
+        let found = as_given(found, columns);
         let (value, result) = match kind {
             Kind::Divergence(d) => {
                 (d.value, Bound::new(py, Divergence::new(*d))?.into_any().unbind())
@@ -294,7 +297,8 @@ pub(crate) fn checked<'py>(
     let settings = Settings::new(epsilon.as_ref(), settings)?;
     // Any epsilon will do where the points choose it.
     let epsilon = settings.epsilon(|| Ok(1.0))?;
-    settings.options(epsilon, &[], Matrix::borrowed)?;
+    settings.matrices(Matrix::borrowed)?;
+    settings.options(epsilon, &[])?;
     settings.watch()?;
     Of::new(&settings)?;
     Ok(())

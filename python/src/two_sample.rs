@@ -1,7 +1,6 @@
 //! Two-sample tests.
 
 use numpy::PyArray1;
-use orthant::two_sample::TwoSampleTest;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -29,12 +28,12 @@ pub(crate) fn two_sample_test<'py>(
         None => 999,
     };
     between([x, y], [a, b], epsilon, settings, |given| {
-        let Between { settings, mu, nu, options, .. } = given;
+        let Between { settings, mu, nu, options, matrices, .. } = given;
         let inner = run(py, settings.watch()?, |shared| {
             let mut each = |done: usize, total: usize| {
                 shared.tell(|| Advance { what: "permutations", done, total, value: None })
             };
-            let test = TwoSampleTest::new(options).permutations(permutations);
+            let test = matrices.test(options).permutations(permutations);
             test.observer(&mut each).run(mu, nu)
         })?;
         Ok(TwoSample::new(inner.map_err(raised)?))

@@ -85,7 +85,7 @@ fn problem(
 /// The divergence at small epsilon, where the self terms of random features fail.
 fn whole_divergence([mu, nu]: &[Measure<'_>; 2]) -> Result<(), Failure> {
     let epsilon = 0.05;
-    let of = |method: Method<'static>| -> Result<_, Failure> {
+    let of = |method: Method| -> Result<_, Failure> {
         let options = Options::builder(epsilon).method(method).tolerance(1e-8).build()?;
         let begun = Instant::now();
         let found = divergence(mu, nu, &options)?;

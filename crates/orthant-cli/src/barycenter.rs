@@ -150,7 +150,7 @@ struct Found {
 
 impl Task<'_> {
     /// Weights on given points.
-    fn fixed(&self, options: &Options<'_>, bar: &mut Bar) -> Result<Found, Failure> {
+    fn fixed(&self, options: &Options, bar: &mut Bar) -> Result<Found, Failure> {
         let support = self.support()?;
         let barycenters = Barycenters::new(options).debiased(self.arguments.debiased).observer(bar);
         let found = barycenters
@@ -183,7 +183,7 @@ impl Task<'_> {
     }
 
     /// Points that are free.
-    fn free(&self, options: &Options<'_>, bar: &mut Bar) -> Result<Found, Failure> {
+    fn free(&self, options: &Options, bar: &mut Bar) -> Result<Found, Failure> {
         let Task { arguments, measures, shares, .. } = self;
         let descent = || flow::descent(options, arguments.moving).debiased(arguments.debiased);
         let start = if let Some(cloud) = self.given {

@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &Compare) -> Result<ExitCode, Failure> {
 fn all_pairs(
     settings: &Settings<'_>,
     measures: &[Measure<'_>],
-    options: &Options<'_>,
+    options: &Options,
     names: &[String],
     earlier: Vec<Pair>,
     keep: &mut Option<Keep>,

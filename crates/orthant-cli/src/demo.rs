@@ -134,7 +134,7 @@ fn compared(clouds: &[Measure<'_>; 2], arguments: &Demo) -> Result<Table, Failur
 
 fn solve(
     [mu, nu]: &[Measure<'_>; 2],
-    method: Method<'_>,
+    method: Method,
     rank: Option<usize>,
     epsilon: f64,
     seed: u64,

@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
 }
 
 /// The step rule of the arguments.
-pub(crate) fn descent<'s, 'o>(options: &'o Options<'o>, moving: Moving) -> Descent<'s, 'o> {
+pub(crate) fn descent<'s>(options: &Options, moving: Moving) -> Descent<'s> {
     Descent::new(options)
         .max_steps(moving.steps)
         .step(moving.step)

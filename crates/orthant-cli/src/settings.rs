@@ -146,7 +146,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The method asked for, if the options go together.
-    pub(crate) fn method(&self) -> Result<Method<'static>, Failure> {
+    pub(crate) fn method(&self) -> Result<Method, Failure> {
         let kernel = &self.common.kernel;
         let (method, anchors) = match (kernel.method, kernel.anchors) {
             (MethodName::Auto, anchors) if !self.is_automatic() => (MethodName::Gaussian, anchors),
@@ -223,7 +223,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The options of the library.
-    pub(crate) fn options(&self, epsilon: &Epsilon) -> Result<Options<'static>, Failure> {
+    pub(crate) fn options(&self, epsilon: &Epsilon) -> Result<Options, Failure> {
         let kernel = &self.common.kernel;
         let mut builder = Options::builder(epsilon.value)
             .method(self.method()?)

@@ -143,7 +143,7 @@ pub(crate) struct Run<'a> {
 
 /// What there is to be solved.
 pub(crate) struct Task<'a> {
-    pub(crate) options: &'a Options<'a>,
+    pub(crate) options: &'a Options,
     pub(crate) bar: &'a mut Bar,
     pub(crate) inputs: &'a Inputs,
     pub(crate) measures: &'a [Measure<'a>; 2],

@@ -107,7 +107,7 @@ impl Request {
     }
 
     /// The options for it. The baselines are as the paper has them: no gauge, and plain iterations.
-    pub(crate) fn options(&self) -> Result<Options<'static>, Failure> {
+    pub(crate) fn options(&self) -> Result<Options, Failure> {
         let method = match (self.entrant, self.accuracy) {
             (Entrant::Truth, Some(_)) => Method::lattice(),
             (Entrant::Truth, None) => Method::online(),
@@ -131,7 +131,7 @@ impl Request {
                 options.tolerance(self.accuracy.map_or(self.tolerance, |a| a.min(self.tolerance)))
             }
         };
-        let given = |o: OptionsBuilder<'static>| {
+        let given = |o: OptionsBuilder| {
             let o = if let Some(rank) = self.rank { o.rank(rank) } else { o };
             if let Some(accuracy) = self.accuracy { o.accuracy(accuracy) } else { o }
         };

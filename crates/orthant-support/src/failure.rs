@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     /// What the library says of two points, one of them at `at`.
-    fn solved(at: f64, options: orthant::options::OptionsBuilder<'static>) -> Failure {
+    fn solved(at: f64, options: orthant::options::OptionsBuilder) -> Failure {
         let cloud = |at: f64| -> orthant::Result<_> {
             Ok(Measure::uniform(Points::new(vec![0.0, at], 1)?))
         };

@@ -15,7 +15,7 @@ fn cloud(n: usize, dim: usize, seed: u32) -> Measure<'static> {
     Measure::uniform(Points::new(values.collect::<Vec<f64>>(), dim).expect("finite points"))
 }
 
-fn best(mu: &Measure<'_>, nu: &Measure<'_>, epsilon: f64, method: Method<'_>) -> Duration {
+fn best(mu: &Measure<'_>, nu: &Measure<'_>, epsilon: f64, method: Method) -> Duration {
     let options = Options::builder(epsilon).method(method).build().expect("valid options");
     let time = || {
         let begun = Instant::now();

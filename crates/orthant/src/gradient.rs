@@ -343,12 +343,11 @@ impl std::fmt::Debug for Gradient<'_> {
 /// kernel.
 ///
 /// ```
-/// use orthant::{Cloud, Measure, Method, Options, Points, plan, features::FeatureMatrix, options::Features};
+/// use orthant::{Cloud, Measure, Options, Points, Solver, features::FeatureMatrix};
 /// let xi = FeatureMatrix::new(vec![1.0, 2.0, 3.0, 1.0], 2, 2)?;
 /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
-/// let method = Method::Factored(Features::Explicit(xi.clone(), xi));
-/// let options = Options::builder(1.0).method(method).build()?;
-/// let plan = plan(&mu, &mu, &options)?;
+/// let options = Options::builder(1.0).build()?;
+/// let plan = Solver::new(&options).features(xi.clone(), xi).plan(&mu, &mu)?;
 /// let gradient = plan.gradient().features(Cloud::X)?;
 /// // All features twice as large make the value smaller by eps log 2, and do not change the plan.
 /// let along: f64 = gradient.to_dense()?.iter().zip([1.0, 2.0, 3.0, 1.0]).map(|(g, x)| g * x).sum();

@@ -72,12 +72,13 @@
 //! # Where things are
 //!
 //! The root has what most programs need: clouds ([`Points`], [`Measure`]), [`Options`] with a [`Method`], the functions
-//! [`rot`], [`divergence`] and [`plan`](plan()) or a [`Solver`] with an observer or a warm start, and their results. The rest
-//! is in modules:
+//! [`rot`], [`divergence`] and [`plan`](plan()) or a [`Solver`] with an observer, a warm start, or matrices of costs or of
+//! features ([`Solver::costs`], [`Solver::features`]), and their results. Options have no lifetime and plans do not borrow
+//! them; measures and plans of points that they own are `'static`. The rest is in modules:
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`options`] | costs, features, anchors, algorithms, and the builder of options |
+//! | [`options`] | which costs, features, anchors and algorithms, and the builder of options |
 //! | [`features`], [`anchors`] | feature maps, also of your own; where anchors are |
 //! | [`control`] | observers, tokens that end a computation |
 //! | [`measure`](mod@measure), [`results`], [`plan`](mod@plan), [`gradient`] | what the types of the root consist of |
@@ -129,6 +130,7 @@ pub use measure::{Measure, Points};
 pub use options::{Method, Options, Precision};
 pub use plan::{Plan, Plans};
 pub use results::{Certainty, Divergence, Interval, Solution};
+pub use rows::CostMatrix;
 pub use solver::{Solver, divergence, plan, plans, rot};
 pub use tasks::{barycenter, compare, descent, two_sample};
 pub use words::{Cloud, Shape};

@@ -6,25 +6,28 @@ use std::time::{Duration, Instant};
 use crate::anchors::Draw;
 use crate::control::{Cancel, Clock};
 use crate::error::{Error, Result};
-use crate::features::{FeatureMap, FeatureMatrix};
+use crate::features::FeatureMap;
 
 pub use crate::features::Landmarks;
-pub use crate::rows::CostMatrix;
 
 /// How the kernel is applied.
+///
+/// A call may give the kernel as data: matrices of costs or of positive features, see
+/// [`Solver::costs`](crate::Solver::costs) and [`Solver::features`](crate::Solver::features). They take the place of the
+/// cost or of the features that the method names.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub enum Method<'a> {
+pub enum Method {
     /// What is quickest for the accuracy asked for, of the squared Euclidean cost: a lattice, Sobol or
     /// adaptive anchors, or the exact kernel. [`Solution::reason`](crate::Solution::reason) says why.
     #[default]
     Auto,
     /// Positive features: linear time.
-    Factored(Features<'a>),
+    Factored(Features),
     /// The whole kernel matrix, stored: exact, quadratic time and memory.
-    Dense(Cost<'a>),
+    Dense(Cost),
     /// The whole kernel, evaluated on the way: exact, quadratic time, linear memory.
-    Online(Cost<'a>),
+    Online(Cost),
     /// The Nystrom approximation of the kernel of the squared Euclidean cost, from its columns at
     /// landmarks: linear time, and excellent for large epsilon. It need not be positive, and where a
     /// product with it is not, the solve ends with [`Error::NotPositive`]: at small epsilon, as the
@@ -32,7 +35,7 @@ pub enum Method<'a> {
     Nystrom(Landmarks),
 }
 
-impl Method<'_> {
+impl Method {
     /// Features of the Gaussian kernel with Sobol anchors: any number of axes.
     pub fn gaussian() -> Self {
         Method::Factored(Features::Gaussian(Anchors::Random(Draw::Sobol)))
@@ -72,7 +75,7 @@ impl Method<'_> {
 /// Which features.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Features<'a> {
+pub enum Features {
     /// Of the Gaussian kernel, so of the squared Euclidean cost.
     Gaussian(Anchors),
     /// Of the arc-cosine kernel of order 0, 1 or 2 plus `kappa`, with anchors of deviation `sigma`.
@@ -90,18 +93,15 @@ pub enum Features<'a> {
     Map(Arc<dyn FeatureMap>),
     /// Two maps into the same orthant, one for each cloud.
     Pair(Arc<dyn FeatureMap>, Arc<dyn FeatureMap>),
-    /// Matrices of positive features, one for each cloud.
-    Explicit(FeatureMatrix<'a>, FeatureMatrix<'a>),
 }
 
-impl Features<'_> {
+impl Features {
     /// Number of features for points of `dim` coordinates, where random ones have `rank`.
     pub(crate) fn rank(&self, dim: usize, rank: usize) -> usize {
         match self {
             Features::Gaussian(_) | Features::ArcCosine { .. } => rank,
             Features::Linear => dim,
             Features::Map(map) | Features::Pair(map, _) => map.rank(),
-            Features::Explicit(matrix, _) => matrix.rank(),
         }
     }
 }
@@ -148,14 +148,12 @@ impl Anchors {
 /// The cost of an exact method.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub enum Cost<'a> {
+pub enum Cost {
     /// `||x - y||^2`.
     #[default]
     SquaredEuclidean,
-    /// Any matrix of costs.
-    Matrix(CostMatrix<'a>),
     /// `-eps log phi(x).psi(y)` of any features.
-    Features(Features<'a>),
+    Features(Features),
 }
 
 /// Number format of stored features; sums across rows are always in double precision.
@@ -215,9 +213,9 @@ pub enum Algorithm {
     clippy::struct_excessive_bools,
     reason = "switches that have nothing to do with each other"
 )]
-pub struct Options<'a> {
+pub struct Options {
     pub(crate) epsilon: f64,
-    pub(crate) method: Method<'a>,
+    pub(crate) method: Method,
     pub(crate) rank: Option<usize>,
     pub(crate) accuracy: f64,
     pub(crate) gauge: bool,
@@ -237,9 +235,9 @@ pub struct Options<'a> {
     pub(crate) pair_costs: bool,
 }
 
-impl<'a> Options<'a> {
+impl Options {
     /// Settings with this epsilon, to be completed.
-    pub fn builder(epsilon: f64) -> OptionsBuilder<'a> {
+    pub fn builder(epsilon: f64) -> OptionsBuilder {
         OptionsBuilder {
             options: Options {
                 epsilon,
@@ -265,16 +263,6 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The same, without a copy of a cost matrix.
-    pub(crate) fn borrowed(&self) -> Options<'_> {
-        let method = match &self.method {
-            Method::Dense(Cost::Matrix(matrix)) => Method::Dense(Cost::Matrix(matrix.borrowed())),
-            Method::Online(Cost::Matrix(matrix)) => Method::Online(Cost::Matrix(matrix.borrowed())),
-            other => other.clone(),
-        };
-        Options { method, cancel: self.cancel.clone(), ..*self }
-    }
-
     /// A clock for a solve that begins now.
     pub(crate) fn clock(&self) -> Clock {
         Clock::new(self.time_limit, &self.cancel)
@@ -286,8 +274,8 @@ impl<'a> Options<'a> {
     }
 
     /// The same with the token of a clock, for work that is done within its time.
-    pub(crate) fn timed(&self, clock: &Clock) -> Options<'_> {
-        Options { cancel: clock.cancel().clone(), ..self.borrowed() }
+    pub(crate) fn timed(&self, clock: &Clock) -> Options {
+        Options { cancel: clock.cancel().clone(), ..self.clone() }
     }
 
     /// The same with the time that is left since some beginning, if some is.
@@ -304,8 +292,8 @@ impl<'a> Options<'a> {
         self.epsilon
     }
 
-    /// The method that was asked for, with the matrices of costs or features that it has.
-    pub fn method(&self) -> &Method<'a> {
+    /// The method that was asked for.
+    pub fn method(&self) -> &Method {
         &self.method
     }
 
@@ -317,8 +305,8 @@ impl<'a> Options<'a> {
 
 /// Settings that are not checked yet; see [`Options`].
 #[derive(Debug, Clone)]
-pub struct OptionsBuilder<'a> {
-    options: Options<'a>,
+pub struct OptionsBuilder {
+    options: Options,
 }
 
 /// More features than this are no low rank.
@@ -330,10 +318,10 @@ const SMALLEST_RHO: f64 = 1e-10;
 /// The smallest tolerance that each precision can tell from rounding.
 const SMALLEST_TOLERANCE: [(Precision, f64); 2] = [(Precision::F32, 1e-6), (Precision::F64, 1e-13)];
 
-impl<'a> OptionsBuilder<'a> {
+impl OptionsBuilder {
     /// How the kernel is applied. Default: [`Method::Auto`].
     #[must_use]
-    pub fn method(mut self, method: Method<'a>) -> Self {
+    pub fn method(mut self, method: Method) -> Self {
         self.options.method = method;
         self
     }
@@ -513,7 +501,7 @@ impl<'a> OptionsBuilder<'a> {
     }
 
     /// Checks every setting.
-    pub fn build(self) -> Result<Options<'a>> {
+    pub fn build(self) -> Result<Options> {
         let o = &self.options;
         let option = |name, expected, value| Err(Error::Option { name, expected, value });
         if !(o.epsilon > 0.0 && o.epsilon.is_finite()) {
@@ -569,34 +557,28 @@ impl<'a> OptionsBuilder<'a> {
     }
 }
 
-/// Whether the kernel is a function of points, and not given as a matrix or as two maps.
-pub(crate) fn is_of_points(method: &Method<'_>) -> bool {
-    let given =
-        |features: &Features<'_>| matches!(features, Features::Explicit(..) | Features::Pair(..));
+/// The features of a method, if it has any.
+pub(crate) fn features_of(method: &Method) -> Option<&Features> {
     match method {
-        Method::Auto | Method::Nystrom(_) => true,
-        Method::Factored(features) => !given(features),
-        Method::Dense(cost) | Method::Online(cost) => match cost {
-            Cost::SquaredEuclidean => true,
-            Cost::Matrix(_) => false,
-            Cost::Features(features) => !given(features),
-        },
+        Method::Factored(features)
+        | Method::Dense(Cost::Features(features))
+        | Method::Online(Cost::Features(features)) => Some(features),
+        _ => None,
     }
+}
+
+/// Whether each cloud has a feature map of its own.
+pub(crate) fn has_two_maps(method: &Method) -> bool {
+    matches!(features_of(method), Some(Features::Pair(..)))
 }
 
 /// Whether the cost is the squared Euclidean one, whose approximations depend on all points.
-pub(crate) fn is_euclidean(method: &Method<'_>) -> bool {
-    match method {
-        Method::Auto | Method::Nystrom(_) => true,
-        Method::Factored(features) => matches!(features, Features::Gaussian(_)),
-        Method::Dense(cost) | Method::Online(cost) => {
-            matches!(cost, Cost::SquaredEuclidean | Cost::Features(Features::Gaussian(_)))
-        }
-    }
+pub(crate) fn is_euclidean(method: &Method) -> bool {
+    matches!(features_of(method), None | Some(Features::Gaussian(_)))
 }
 
 /// The same options for a kernel that several measures share: in coordinates that they share too.
-pub(crate) fn without_gauge<'o>(options: &Options<'o>) -> Options<'o> {
+pub(crate) fn without_gauge(options: &Options) -> Options {
     // What is stored is checked where it is known.
     let max_memory = options.max_memory.filter(|_| matches!(options.method, Method::Auto));
     Options { gauge: false, certify: false, polish: false, max_memory, ..options.clone() }

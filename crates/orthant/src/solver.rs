@@ -4,11 +4,15 @@ use std::time::Instant;
 
 use crate::control::{Next, Observer, Stop, Watched};
 use crate::error::{Error, Result};
+use crate::features::FeatureMatrix;
 use crate::measure::Measure;
 use crate::options::Options;
+#[cfg(feature = "serde")]
+use crate::plan::KeptPlan;
 use crate::plan::{Plan, Plans};
-use crate::problem::{Aim, Left, Problem, Start, Terms};
+use crate::problem::{Aim, Given, Left, Problem, Start, Terms};
 use crate::results::{Divergence, Solution};
+use crate::rows::CostMatrix;
 use crate::term::Scaling;
 use crate::words::{Phase, Term};
 
@@ -29,7 +33,7 @@ const STAGES: f64 = 0.5;
 /// assert!((solution.transport_cost.unwrap() - 2.0 * off_diagonal).abs() < 1e-10);
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub fn rot(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Solution> {
+pub fn rot(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options) -> Result<Solution> {
     Solver::new(options).rot(mu, nu)
 }
 
@@ -50,11 +54,21 @@ pub fn rot(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<
 /// assert!(pairs.iter().filter(|[i, j]| *i == 0 && *j == 1).count() > 10);
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub fn plan<'p>(
-    mu: &'p Measure<'p>,
-    nu: &'p Measure<'p>,
-    options: &'p Options<'p>,
-) -> Result<Plan<'p>> {
+///
+/// A plan shares the points with its measures, and needs neither these nor the options. So a function can return the plan
+/// of points that it owns; only points that are borrowed have to outlive it.
+///
+/// ```
+/// use orthant::{Measure, Options, Plan, Points, plan};
+/// fn pairing() -> orthant::Result<Plan<'static>> {
+///     let mu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+///     let nu = Measure::uniform(Points::new(vec![2.1, 0.1, 1.1], 1)?);
+///     plan(&mu, &nu, &Options::builder(0.1).build()?)
+/// }
+/// assert_eq!(pairing()?.top(0, 1)?[0].0, 1);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn plan<'d>(mu: &Measure<'d>, nu: &Measure<'d>, options: &Options) -> Result<Plan<'d>> {
     Solver::new(options).plan(mu, nu)
 }
 
@@ -74,7 +88,7 @@ pub fn plan<'p>(
 /// assert!((divergence(&mu, &nu, &options)?.value - 0.25).abs() < 0.01);
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Divergence> {
+pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options) -> Result<Divergence> {
     Solver::new(options).divergence(mu, nu)
 }
 
@@ -100,27 +114,84 @@ pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> 
 /// assert!(divergence(&mu, &nu, &options)?.value < 1e-4);
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub fn plans<'p>(
-    mu: &'p Measure<'p>,
-    nu: &'p Measure<'p>,
-    options: &'p Options<'p>,
-) -> Result<Plans<'p>> {
+pub fn plans<'d>(mu: &Measure<'d>, nu: &Measure<'d>, options: &Options) -> Result<Plans<'d>> {
     Solver::new(options).plans(mu, nu)
 }
 
-/// A solve with an observer or a warm start.
-pub struct Solver<'s, 'o> {
-    options: &'o Options<'o>,
+/// A solve with an observer, a warm start, or a kernel that is given by matrices.
+pub struct Solver<'s, 'd> {
+    options: Options,
+    given: Given<'d>,
     observer: Option<&'s mut dyn Observer>,
     start: [Option<&'s [f64]>; 3],
     /// What the accuracy of a divergence is relative to.
     aim: Aim,
 }
 
-impl<'s, 'o> Solver<'s, 'o> {
+impl<'s, 'd> Solver<'s, 'd> {
     /// A solve with these options.
-    pub fn new(options: &'o Options<'o>) -> Self {
-        Solver { options, observer: None, start: [None; 3], aim: Aim::Own }
+    pub fn new(options: &Options) -> Self {
+        let (options, given) = (options.clone(), Given::default());
+        Solver { options, given, observer: None, start: [None; 3], aim: Aim::Own }
+    }
+
+    /// Takes the cost of every pair from a matrix, a row for each point of the first measure and a column for each of the
+    /// second, in place of the cost of the options. The points do not matter then, but for their number and weights.
+    ///
+    /// For [`Method::Dense`](crate::Method::Dense), which [`Method::Auto`](crate::Method::Auto) is here, and
+    /// [`Method::Online`](crate::Method::Online); other methods are [`Error::NotFor`]. A divergence has three matrices, so it
+    /// is refused: solve its terms one by one.
+    ///
+    /// ```
+    /// use orthant::{CostMatrix, Measure, Options, Points, Solver};
+    /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+    /// let nu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+    /// // Shipping to the second place is free. A matrix of a slice borrows it.
+    /// let costs = [3.0, 0.0, 4.0, 3.0, 0.0, 4.0];
+    /// let costs = CostMatrix::new(&costs[..], 2, 3)?;
+    /// let options = Options::builder(0.1).build()?;
+    /// let plan = Solver::new(&options).costs(costs).plan(&mu, &nu)?;
+    /// assert!((plan.transport_cost() - 7.0 / 3.0).abs() < 1e-9);
+    /// # Ok::<(), orthant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn costs(mut self, matrix: CostMatrix<'d>) -> Self {
+        self.given.costs = Some(matrix);
+        self
+    }
+
+    /// Takes positive features of the points from matrices, a row for each point of the first measure and of the second, in
+    /// place of the features or the cost of the options: the kernel is `k(x_i, y_j) = sum_k x_ik y_jk`, the cost
+    /// `-eps log k(x_i, y_j)`. The points do not matter then, but for their number and weights.
+    ///
+    /// [`Method::Auto`](crate::Method::Auto) and [`Method::Factored`](crate::Method::Factored) take linear time, whatever
+    /// features the latter names. [`Method::Dense`](crate::Method::Dense) and [`Method::Online`](crate::Method::Online) visit
+    /// all pairs of the same kernel, to check against. [`Method::Nystrom`](crate::Method::Nystrom) is [`Error::NotFor`].
+    ///
+    /// ```
+    /// use orthant::{Measure, Method, Options, Points, Solver, features::FeatureMatrix};
+    /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
+    /// let nu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+    /// let xi = FeatureMatrix::new(vec![1.0, 0.1, 0.2, 2.0], 2, 2)?;
+    /// let zeta = FeatureMatrix::new(vec![1.0, 0.5, 0.5, 1.0, 0.1, 3.0], 3, 2)?;
+    /// let value = |method| -> orthant::Result<f64> {
+    ///     let options = Options::builder(1.0).method(method).tolerance(1e-9).build()?;
+    ///     // Clones share their entries.
+    ///     Ok(Solver::new(&options).features(xi.clone(), zeta.clone()).rot(&mu, &nu)?.value)
+    /// };
+    /// assert!((value(Method::Auto)? - value(Method::dense())?).abs() < 1e-8);
+    /// # Ok::<(), orthant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn features(mut self, x: FeatureMatrix<'d>, y: FeatureMatrix<'d>) -> Self {
+        self.given.features = Some([x, y]);
+        self
+    }
+
+    /// With the matrices of another call.
+    pub(crate) fn given(mut self, given: &Given<'d>) -> Self {
+        self.given = given.clone();
+        self
     }
 
     /// Calls `observer` after every iteration.
@@ -161,36 +232,38 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// Solves regularised optimal transport between two measures, and returns the plan: the coupling, which says how much
     /// mass moves from `x_i` to `y_j`, with its [`Solution`].
-    pub fn plan<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plan<'p>>
-    where
-        'o: 'p,
-    {
+    pub fn plan(mut self, mu: &Measure<'d>, nu: &Measure<'d>) -> Result<Plan<'d>> {
         let problem = self.problem(mu, nu, Terms::Cross, Aim::Own)?;
         let (problem, first) = self.or_exactly(problem, Terms::Cross, |solver, problem| {
-            solver.cross(problem, mu, nu, Start::Flat)
+            solver.cross(problem, Start::Flat)
         })?;
         let (problem, [(solution, scaling)]) = self.improve(problem, Terms::Cross, [first])?;
         Ok(Plan::new(problem, scaling, solution))
     }
 
-    /// A problem of these options, whose time begins now.
-    fn problem<'p>(
-        &mut self,
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        terms: Terms,
-        aim: Aim,
-    ) -> Result<Problem<'p>>
-    where
-        'o: 'p,
-    {
-        let options = self.options;
-        let clock = options.clock().of(mu.points().span());
-        self.watched(|watch| Problem::watched(mu, nu, options, (terms, aim), clock, watch))
+    /// Takes up a plan again that was put away ([`Plan::keep`]), of the measures, the options and the matrices that it was
+    /// made of: nothing is chosen and nothing is solved, and all numbers have the same bits. Of the feature `serde`.
+    #[cfg(feature = "serde")]
+    pub fn restore(self, mu: &Measure<'d>, nu: &Measure<'d>, kept: KeptPlan) -> Result<Plan<'d>> {
+        Plan::restored(mu, nu, (&self.options, &self.given), kept)
     }
 
-    pub(crate) fn options(&self) -> &'o Options<'o> {
-        self.options
+    /// A problem of these options, whose time begins now.
+    fn problem(
+        &mut self,
+        mu: &Measure<'d>,
+        nu: &Measure<'d>,
+        terms: Terms,
+        aim: Aim,
+    ) -> Result<Problem<'d>> {
+        let (options, given) = (self.options.clone(), self.given.clone());
+        let clock = options.clock().of(mu.points().span());
+        let asked = (&options, &given);
+        self.watched(|watch| Problem::watched(mu, nu, asked, (terms, aim), clock, watch))
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Goes on with solved terms until they are as good as the options ask for, or nothing makes them better: with the
@@ -291,10 +364,7 @@ impl<'s, 'o> Solver<'s, 'o> {
     }
 
     /// Computes the Sinkhorn divergence of two measures, and returns the plans of its three terms with it.
-    pub fn plans<'p>(mut self, mu: &'p Measure<'p>, nu: &'p Measure<'p>) -> Result<Plans<'p>>
-    where
-        'o: 'p,
-    {
+    pub fn plans(mut self, mu: &Measure<'d>, nu: &Measure<'d>) -> Result<Plans<'d>> {
         let problem = self.problem(mu, nu, Terms::All, self.aim)?;
         problem.check_shared()?;
         let [_, start_x, start_y] = self.start.map(|s| s.map(Start::Potential));
@@ -309,7 +379,7 @@ impl<'s, 'o> Solver<'s, 'o> {
             // For equal clouds the self potential is the solution; for others it is a good start in
             // coordinates in which they have the same covariance.
             let similar = Start::Similar(&self_x.0.potential_x);
-            let cross = solver.cross(problem, mu, nu, similar)?;
+            let cross = solver.cross(problem, similar)?;
             Ok([cross, self_x, self_y])
         })?;
         let (problem, solved) = self.improve(problem, Terms::All, solved)?;
@@ -324,11 +394,9 @@ impl<'s, 'o> Solver<'s, 'o> {
     pub(crate) fn cross(
         &mut self,
         problem: &Problem<'_>,
-        mu: &Measure<'_>,
-        nu: &Measure<'_>,
         otherwise: Start<'_>,
     ) -> Result<(Solution, Scaling)> {
-        self.cross_by(problem, mu, nu, otherwise, |solver, start, left| {
+        self.cross_by(problem, otherwise, |solver, start, left| {
             solver.solve_within(problem, Term::Cross, start, left)
         })
     }
@@ -337,8 +405,6 @@ impl<'s, 'o> Solver<'s, 'o> {
     pub(crate) fn cross_by(
         &mut self,
         problem: &Problem<'_>,
-        mu: &Measure<'_>,
-        nu: &Measure<'_>,
         otherwise: Start<'_>,
         last: impl FnOnce(&mut Self, Start<'_>, &Left) -> Result<(Solution, Scaling)>,
     ) -> Result<(Solution, Scaling)> {
@@ -346,7 +412,7 @@ impl<'s, 'o> Solver<'s, 'o> {
         if let Some(start) = self.start[0] {
             return last(self, Start::Potential(start), &left);
         }
-        let Some(earlier) = self.descend(problem, mu, nu) else {
+        let Some(earlier) = self.descend(problem) else {
             return last(self, otherwise, &left);
         };
         left.spent = earlier.iterations;
@@ -358,12 +424,8 @@ impl<'s, 'o> Solver<'s, 'o> {
 
     /// Solves with larger epsilons, if that pays: a solution whose potentials are those to start from. A stage that
     /// fails is no reason to fail: the one before it will do.
-    fn descend(
-        &mut self,
-        problem: &Problem<'_>,
-        mu: &Measure<'_>,
-        nu: &Measure<'_>,
-    ) -> Option<Solution> {
+    fn descend(&mut self, problem: &Problem<'_>) -> Option<Solution> {
+        let [mu, _] = problem.measures();
         let mut last: Option<Solution> = None;
         let stages = problem.annealing_schedule();
         let next = stages.iter().skip(1).copied().chain([self.options.epsilon()]);
@@ -376,13 +438,10 @@ impl<'s, 'o> Solver<'s, 'o> {
             let mut solve = |last: Option<&Solution>| -> Result<Solution> {
                 // Some time is for the last one.
                 let clock = problem.clock().part(STAGES);
-                let what = (Terms::Cross, Aim::Own);
-                let problem = self.watched(|watch| {
-                    Problem::watched(mu, nu, &options, what, clock.clone(), watch)
-                })?;
+                let stage = self.watched(|watch| problem.stage(&options, clock.clone(), watch))?;
                 let start = last.map_or(Start::Flat, |s| Start::Potential(&s.potential_x));
                 let left = Left { clock, spent };
-                Ok(self.solve_within(&problem, Term::Cross, start, &left)?.0)
+                Ok(self.solve_within(&stage, Term::Cross, start, &left)?.0)
             };
             let Ok(mut solution) = solve(last.as_ref()) else { break };
             // As functions of position potentials are about the same.
@@ -439,6 +498,6 @@ fn width(solved: &[(Solution, Scaling)]) -> f64 {
 
 impl std::fmt::Debug for Solver<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Solver").field("options", self.options).finish_non_exhaustive()
+        f.debug_struct("Solver").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -79,7 +79,7 @@ impl Counts {
     fn of(
         mu: &Measure<'_>,
         nu: &Measure<'_>,
-        options: &Options<'_>,
+        options: &Options,
         value: bool,
     ) -> (Self, [Solution; 3]) {
         let mut counts = Counts([[0; LAST + 1]; 3]);

@@ -87,7 +87,7 @@ impl Observer for Ear {
     }
 }
 
-fn builder(epsilon: f64, limit: Duration) -> OptionsBuilder<'static> {
+fn builder(epsilon: f64, limit: Duration) -> OptionsBuilder {
     Options::builder(epsilon).time_limit(limit)
 }
 
@@ -232,7 +232,7 @@ fn many_things_within_one_limit() {
 #[test]
 fn a_limit_that_is_not_reached_changes_nothing() {
     let [mu, nu] = clouds(300, 2);
-    let solve = |options: OptionsBuilder<'_>| rot(&mu, &nu, &options.build().unwrap()).unwrap();
+    let solve = |options: OptionsBuilder| rot(&mu, &nu, &options.build().unwrap()).unwrap();
     let free = solve(Options::builder(0.1));
     let limited = solve(builder(0.1, Duration::from_secs(3600)));
     assert_eq!(free.value.to_bits(), limited.value.to_bits());

@@ -2,21 +2,16 @@
 
 use numpy::PyArrayMethods;
 use orthant::features::FeatureMatrix;
-use orthant::{
-    Method, Plan as Coupling,
-    measure::Values,
-    options::{Cost, Features},
-    plan::KeptPlan,
-};
+use orthant::{measure::Values, plan::KeptPlan};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::{Kept, Plan, Setting, prepared};
+use super::{Plan, Setting, prepared};
 use crate::arrays::{Columns, Matrix, array};
 use crate::errors::raised;
 use crate::pickle::{Reduced, reduced};
-use crate::settings::Settings;
+use crate::settings::{Matrices, Settings};
 use crate::solve::Object;
 use crate::watch::quietly;
 
@@ -25,7 +20,7 @@ pub(super) struct Recipe {
     has_points: bool,
     /// As they were given.
     weights: [Option<Vec<f64>>; 2],
-    /// Without matrices, which the options have.
+    /// Without matrices, which the setting of the plan has.
     settings: Py<PyDict>,
 }
 
@@ -65,19 +60,17 @@ impl Recipe {
 
 impl Plan {
     pub(super) fn reduced<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let Setting { mu, nu, options, columns, .. } = self.kept.borrow_owner();
+        let Setting { mu, nu, options, matrices, columns, .. } = &self.setting;
         let settings = self.recipe.settings.bind(py).copy()?;
-        match options.method() {
-            Method::Dense(Cost::Matrix(costs)) | Method::Online(Cost::Matrix(costs)) => {
+        match matrices {
+            Matrices::Nothing => {}
+            Matrices::Costs(costs) => {
                 settings.set_item("cost", matrix(py, costs.values(), costs.shape().columns)?)?;
             }
-            Method::Factored(Features::Explicit(xi, zeta))
-            | Method::Dense(Cost::Features(Features::Explicit(xi, zeta)))
-            | Method::Online(Cost::Features(Features::Explicit(xi, zeta))) => {
+            Matrices::Features([xi, zeta]) => {
                 let of = |m: &FeatureMatrix<'_>| matrix(py, m.values(), m.rank());
                 settings.set_item("features", (of(xi)?, of(zeta)?))?;
             }
-            _ => {}
         }
         let points = if self.recipe.has_points {
             [mu, nu].map(|m| Some(matrix(py, m.points().values(), m.dim())))
@@ -85,7 +78,7 @@ impl Plan {
             [None, None]
         };
         let [x, y] = points.map(Option::transpose);
-        let numbers = (self.coupling().keep(), columns, &self.recipe.weights);
+        let numbers = (self.coupling.keep(), columns, &self.recipe.weights);
         reduced(py, "Plan", &numbers, (x?, y?, options.epsilon(), settings))
     }
 
@@ -101,16 +94,13 @@ impl Plan {
         let given = objects.get_item(3)?.cast_into::<PyDict>()?;
         let [a, b] = weights.map(|w| w.map(|w| array(py, w).into_any()));
         let settings = Settings::new(epsilon.as_ref(), &given)?;
-        let (mut owner, recipe) =
+        let (mut setting, recipe) =
             prepared(&settings, [x.as_ref(), y.as_ref()], [a.as_ref(), b.as_ref()])?;
-        owner.columns = columns;
-        let cancel = owner.cancel.clone();
-        let made = quietly(py, &cancel, || {
-            Kept::try_new(owner, |Setting { mu, nu, options, .. }| {
-                Coupling::restored(mu, nu, options, kept)
-            })
+        setting.columns = columns;
+        let made = quietly(py, &setting.cancel, || {
+            setting.solver().restore(&setting.mu, &setting.nu, kept)
         })?;
-        Ok(Plan { kept: made.map_err(raised)?, solution: PyOnceLock::new(), recipe })
+        Ok(Plan { coupling: made.map_err(raised)?, setting, solution: PyOnceLock::new(), recipe })
     }
 }
 

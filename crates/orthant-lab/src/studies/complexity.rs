@@ -252,7 +252,7 @@ impl Study for Complexity {
     }
 }
 
-fn options(case: &Case, tolerance: f64) -> Result<Options<'static>, Failure> {
+fn options(case: &Case, tolerance: f64) -> Result<Options, Failure> {
     let options = Options::builder(case.eps)
         .tolerance(tolerance)
         .max_iterations(1_000_000)

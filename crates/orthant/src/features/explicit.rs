@@ -1,5 +1,7 @@
 //! Positive features that the caller has computed.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::comm::Span;
@@ -11,10 +13,11 @@ use crate::words::Shape;
 
 /// An `n x r` matrix of positive features, row-major, in single or double precision.
 ///
-/// An entry that is not positive and finite is an error that names its row and column.
+/// An entry that is not positive and finite is an error that names its row and column. It is data of a call, see
+/// [`Solver::features`](crate::Solver::features). Clones share their entries.
 #[derive(Debug, Clone)]
 pub struct FeatureMatrix<'a> {
-    values: Values<'a>,
+    values: Arc<Values<'a>>,
     span: Span,
     rank: usize,
     /// See [`LogRows::is_plain`].
@@ -48,7 +51,7 @@ impl<'a> FeatureMatrix<'a> {
             let (row, column) = (i / rank + 1, i % rank + 1);
             return Err(Error::Feature { row, column, value: values.get(i) });
         }
-        Ok(FeatureMatrix { values, span: Span::alone(rows), rank, is_plain })
+        Ok(FeatureMatrix { values: Arc::new(values), span: Span::alone(rows), rank, is_plain })
     }
 
     /// The rows of one matrix and then those of another, of the same rank.
@@ -82,7 +85,7 @@ impl<'a> FeatureMatrix<'a> {
 
     fn fill_row(&self, i: usize, row: &mut [f64]) {
         let (range, row) = (i * self.rank..(i + 1) * self.rank, &mut row[..self.rank]);
-        match &self.values {
+        match &*self.values {
             Values::F32(values) => ln_row(&values[range], row),
             Values::F64(values) => ln_row(&values[range], row),
         }
@@ -90,7 +93,7 @@ impl<'a> FeatureMatrix<'a> {
 
     fn copy_row(&self, i: usize, row: &mut [f64]) {
         let (range, row) = (i * self.rank..(i + 1) * self.rank, &mut row[..self.rank]);
-        match &self.values {
+        match &*self.values {
             Values::F32(values) => {
                 row.iter_mut().zip(&values[range]).for_each(|(out, x)| *out = f64::from(*x));
             }

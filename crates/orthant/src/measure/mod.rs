@@ -9,6 +9,7 @@ mod ndarray;
 pub(crate) use moments::extremes;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::comm::Span;
 use crate::error::{Error, Result};
@@ -58,13 +59,6 @@ macro_rules! values_from {
 values_from!(F32 f32, F64 f64);
 
 impl Values<'_> {
-    pub(crate) fn borrowed(&self) -> Values<'_> {
-        match self {
-            Values::F32(v) => Values::F32(Cow::Borrowed(v)),
-            Values::F64(v) => Values::F64(Cow::Borrowed(v)),
-        }
-    }
-
     pub(crate) fn len(&self) -> usize {
         match self {
             Values::F32(v) => v.len(),
@@ -180,7 +174,7 @@ impl<'a> Points<'a> {
 
     /// These points, with those of other processes.
     #[cfg(test)]
-    pub(crate) fn spread(self, comm: std::sync::Arc<dyn crate::comm::Comm>) -> Self {
+    pub(crate) fn spread(self, comm: Arc<dyn crate::comm::Comm>) -> Self {
         Points { span: Span::new(comm, self.len()), ..self }
     }
 
@@ -212,7 +206,8 @@ impl<'a> Points<'a> {
 ///
 /// Weights may sum to anything positive; they are normalised, and their sum is kept as the
 /// [`Measure::mass`], which matters to unbalanced transport alone. Points of weight zero are kept apart:
-/// they take no part in a solve, and get their potentials by extension. Duplicate points are fine.
+/// they take no part in a solve, and get their potentials by extension. Duplicate points are fine. Clones share their
+/// points and weights.
 ///
 /// ```
 /// use orthant::{Measure, Points};
@@ -225,14 +220,20 @@ impl<'a> Points<'a> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Measure<'a> {
+    shared: Arc<Shared<'a>>,
+    mass: f64,
+}
+
+/// All of a measure that is large.
+#[derive(Debug)]
+struct Shared<'a> {
     points: Points<'a>,
     weights: Vec<f64>,
-    mass: f64,
     parts: Option<Parts>,
 }
 
 /// Where a measure has points of weight zero: the others, and these.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Parts {
     kept: Vec<usize>,
     support: Points<'static>,
@@ -263,7 +264,8 @@ impl<'a> Measure<'a> {
     /// The uniform measure on `points`, of mass 1.
     pub fn uniform(points: Points<'a>) -> Self {
         let weight = 1.0 / points.span().total() as f64;
-        Measure { weights: vec![weight; points.len()], points, mass: 1.0, parts: None }
+        let shared = Shared { weights: vec![weight; points.len()], points, parts: None };
+        Measure { shared: Arc::new(shared), mass: 1.0 }
     }
 
     /// The measure that gives `points` these weights, normalised to sum 1.
@@ -296,17 +298,18 @@ impl<'a> Measure<'a> {
                 dropped,
             }
         });
-        Ok(Measure { points, weights, mass: largest * total, parts })
+        let shared = Arc::new(Shared { points, weights, parts });
+        Ok(Measure { shared, mass: largest * total })
     }
 
     /// All points, also those of weight zero.
     pub fn points(&self) -> &Points<'a> {
-        &self.points
+        &self.shared.points
     }
 
     /// The weights of all points, of sum 1.
     pub fn weights(&self) -> &[f64] {
-        &self.weights
+        &self.shared.weights
     }
 
     /// The sum of the weights as they were given. Balanced transport is between the normalised weights; if
@@ -327,32 +330,35 @@ impl<'a> Measure<'a> {
 
     /// Number of coordinates of a point.
     pub fn dim(&self) -> usize {
-        self.points.dim()
+        self.shared.points.dim()
     }
 
     /// The points of positive weight.
     pub fn support(&self) -> Support<'_> {
-        match &self.parts {
-            None => Support { points: &self.points, weights: &self.weights },
+        match &self.shared.parts {
+            None => Support { points: &self.shared.points, weights: &self.shared.weights },
             Some(parts) => Support { points: &parts.support, weights: &parts.support_weights },
         }
     }
 
     /// The points of weight zero, if there are any.
     pub(crate) fn outside(&self) -> Option<&Points<'static>> {
-        self.parts.as_ref().map(|parts| &parts.outside)
+        self.shared.parts.as_ref().map(|parts| &parts.outside)
     }
 
     /// The points of positive weight, or those of weight zero, by their indices; `None` if there are
     /// no points of weight zero.
     pub(crate) fn indices(&self, support: bool) -> Option<&[usize]> {
-        self.parts.as_ref().map(|parts| if support { &parts.kept[..] } else { &parts.dropped })
+        self.shared
+            .parts
+            .as_ref()
+            .map(|parts| if support { &parts.kept[..] } else { &parts.dropped })
     }
 
     /// Puts values on the support and on the points outside back in the order of the points.
     pub(crate) fn scatter(&self, support: Vec<f64>, outside: &[f64]) -> Vec<f64> {
-        let Some(parts) = &self.parts else { return support };
-        let mut all = vec![0.0; self.weights.len()];
+        let Some(parts) = &self.shared.parts else { return support };
+        let mut all = vec![0.0; self.shared.weights.len()];
         for (&i, v) in parts.kept.iter().zip(support) {
             all[i] = v;
         }
@@ -364,7 +370,7 @@ impl<'a> Measure<'a> {
 
     /// The values of the support, out of values for all points.
     pub(crate) fn gather<'v>(&self, all: &'v [f64]) -> Cow<'v, [f64]> {
-        match &self.parts {
+        match &self.shared.parts {
             None => Cow::Borrowed(all),
             Some(parts) => parts.kept.iter().map(|&i| all[i]).collect(),
         }

@@ -6,7 +6,7 @@ use super::Plan;
 use crate::error::Result;
 use crate::measure::Measure;
 use crate::options::Options;
-use crate::problem::{Drawing, Problem};
+use crate::problem::{Drawing, Given, Problem};
 use crate::results::Solution;
 use crate::term::Scaling;
 
@@ -14,12 +14,12 @@ use crate::term::Scaling;
 /// the kernel that was chosen. Of the feature `serde`.
 ///
 /// ```
-/// use orthant::{Measure, Options, Plan, Points, plan};
+/// use orthant::{Measure, Options, Points, Solver, plan};
 /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
 /// let nu = Measure::uniform(Points::new(vec![0.1, 1.1], 1)?);
 /// let options = Options::builder(0.2).build()?;
 /// let first = plan(&mu, &nu, &options)?;
-/// let again = Plan::restored(&mu, &nu, &options, first.keep())?;
+/// let again = Solver::new(&options).restore(&mu, &nu, first.keep())?;
 /// assert_eq!(again.row(1)?, first.row(1)?);
 /// # Ok::<(), orthant::Error>(())
 /// ```
@@ -38,7 +38,7 @@ impl KeptPlan {
 }
 
 impl<'p> Plan<'p> {
-    /// What [`Plan::restored`] makes the same plan of.
+    /// What [`Solver::restore`](crate::Solver::restore) makes the same plan of.
     pub fn keep(&self) -> KeptPlan {
         KeptPlan {
             drawing: self.problem.drawing(),
@@ -47,19 +47,18 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// The plan again, of the measures and with the options that it was made of: nothing is chosen and nothing is
-    /// solved, and all numbers have the same bits.
-    pub fn restored(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
+    /// See [`Solver::restore`](crate::Solver::restore).
+    pub(crate) fn restored(
+        mu: &Measure<'p>,
+        nu: &Measure<'p>,
+        (options, given): (&Options, &Given<'p>),
         kept: KeptPlan,
     ) -> Result<Self> {
         let KeptPlan { drawing, scaling, solution } = kept;
         let sizes = [mu.support().len(), nu.support().len()];
         let scaling = scaling.woken(sizes, options)?;
         let fitted = scaling.fitted.as_ref();
-        let problem = Problem::redrawn(mu, nu, options, drawing, fitted)?;
+        let problem = Problem::redrawn(mu, nu, (options, given), drawing, fitted)?;
         Ok(Plan::new(problem, scaling, solution))
     }
 }

@@ -197,7 +197,7 @@ impl<'p> Plan<'p> {
         })
     }
 
-    fn measure(&self, cloud: Cloud) -> &'p Measure<'p> {
+    fn measure(&self, cloud: Cloud) -> &Measure<'p> {
         self.problem.measures()[cloud as usize]
     }
 

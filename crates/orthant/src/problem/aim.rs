@@ -93,7 +93,8 @@ impl Problem<'_> {
             self.options.method,
             Method::Factored(Features::Gaussian(Anchors::Lattice { .. }))
         );
-        self.is_automatic() || (lattice && self.options.lattice_rank().is_none())
+        let named = lattice && self.given.is_empty() && self.options.lattice_rank().is_none();
+        self.is_automatic() || named
     }
 
     fn miss(&self, solutions: &[&Solution]) -> Miss {
@@ -160,7 +161,7 @@ impl Problem<'_> {
                 let reason =
                     format!("the exact kernel, from the potentials of a lattice of {nodes} nodes");
                 return if self.is_automatic() {
-                    choose::exact_because(reason, &sizes, self.options)
+                    choose::exact_because(reason, &sizes, &self.options)
                         .map(|choice| choose::Choice { tolerance, ..choice })
                 } else {
                     tolerance.map(|_| same(Some(each)))
@@ -172,7 +173,7 @@ impl Problem<'_> {
                 return tolerance.map(|_| same(None));
             }
         };
-        let choice = choose::improve(kind, rank, error / allowed, &sizes, dim, self.options);
+        let choice = choose::improve(kind, rank, error / allowed, &sizes, dim, &self.options);
         choice.map(|choice| choose::Choice { tolerance, ..choice })
     }
 

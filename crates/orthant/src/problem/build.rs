@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Terms;
 use super::aim::Aim;
+use super::given::{Given, form_of};
 use super::limits::{Matrices, check_features, check_lattice, check_memory, check_nystrom};
 use crate::anchors::{Draw, Lattice, MOST_AXES};
 use crate::control::Clock;
@@ -33,9 +34,10 @@ pub(crate) const DEFAULT_RANK: usize = 1000;
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting<'s, 'p> {
-    pub(super) mu: &'p Measure<'p>,
-    pub(super) nu: &'p Measure<'p>,
-    pub(super) options: &'p Options<'p>,
+    pub(super) mu: &'s Measure<'p>,
+    pub(super) nu: &'s Measure<'p>,
+    pub(super) options: &'s Options,
+    pub(super) given: &'s Given<'p>,
     pub(super) terms: Terms,
     pub(super) aim: Aim,
     /// The error that kernels may have, if it is not what the aim says.
@@ -43,14 +45,21 @@ pub(super) struct Setting<'s, 'p> {
     pub(super) clock: &'s Clock,
 }
 
-impl<'p> Setting<'_, 'p> {
-    pub(super) fn measures(&self, clouds: [Cloud; 2]) -> [&'p Measure<'p>; 2] {
+impl<'s, 'p> Setting<'s, 'p> {
+    pub(super) fn measures(&self, clouds: [Cloud; 2]) -> [&'s Measure<'p>; 2] {
         clouds.map(|cloud| if cloud == Cloud::X { self.mu } else { self.nu })
     }
 
     /// Points of positive weight.
     fn sizes(&self) -> [f64; 2] {
         [self.mu, self.nu].map(|measure| measure.support().len() as f64)
+    }
+
+    /// Refuses to store the kernel of the largest problem to be solved, if that is more than is allowed.
+    fn check_pairs(&self) -> Result<()> {
+        let [n, m] = self.sizes();
+        let pairs = if self.terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
+        check_memory(Matrices::Kernel, pairs, self.options)
     }
 
     fn site(&self, term: Term, space: Space<'p>) -> Site<'p> {
@@ -195,8 +204,8 @@ impl<'p> TermKernels<'p> {
     pub(super) fn between<'q>(
         &'q self,
         terms: Terms,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
+        measures: [&Measure<'q>; 2],
+        options: &Options,
         clock: &Clock,
     ) -> Result<TermKernels<'q>> {
         let mut others = ByTerm::default();
@@ -212,8 +221,8 @@ impl<'p> TermKernels<'p> {
     #[cfg(test)]
     pub(super) fn redone<'q>(
         &self,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
+        measures: [&Measure<'q>; 2],
+        options: &Options,
         ratio: f64,
     ) -> TermKernels<'q> {
         let mut others = ByTerm::default();
@@ -251,7 +260,7 @@ pub(crate) enum KernelChoice {
 }
 
 /// What the features of the options are, before there are kernels.
-pub(super) enum Design<'p> {
+pub(super) enum Design {
     Choice(KernelChoice),
     /// Maps of points. For features of the squared Euclidean cost, `frame` is where to take that cost.
     Maps {
@@ -260,21 +269,18 @@ pub(super) enum Design<'p> {
         used: Used,
         frame: Option<Frame>,
     },
-    Given([&'p FeatureMatrix<'p>; 2]),
 }
 
 /// The kernels that the options name, and which one it is if it is of those that can be improved.
 pub(super) fn named<'p>(
     setting: Setting<'_, 'p>,
 ) -> Result<(TermKernels<'p>, Option<KernelChoice>)> {
-    let Setting { mu, nu, options, terms, .. } = setting;
+    let Setting { mu, nu, options, .. } = setting;
     let [n, m] = setting.sizes();
-    // Of the largest problem to be solved.
-    let pairs = if terms == Terms::All { n.max(m) * n.max(m) } else { n * m };
     let rank = options.rank.unwrap_or(DEFAULT_RANK);
     match &options.method {
         Method::Dense(cost) => {
-            check_memory(Matrices::Kernel, pairs, options)?;
+            setting.check_pairs()?;
             Ok((of_cost(cost, true, setting)?, None))
         }
         Method::Online(cost) => Ok((of_cost(cost, false, setting)?, None)),
@@ -304,25 +310,71 @@ pub(super) fn named<'p>(
     }
 }
 
-fn of_cost<'p>(
-    cost: &'p Cost<'p>,
-    stored: bool,
-    setting: Setting<'_, 'p>,
-) -> Result<TermKernels<'p>> {
+/// The kernels of the matrices that are given, if any are.
+pub(super) fn of_given<'p>(setting: Setting<'_, 'p>) -> Result<Option<TermKernels<'p>>> {
+    let Setting { options, given, .. } = setting;
+    given.check(&options.method)?;
+    let form = form_of(&options.method);
+    if let Some(matrix) = &given.costs {
+        let stored = form != Form::Pairs { stored: false };
+        if stored {
+            setting.check_pairs()?;
+        }
+        return of_costs(matrix, stored, setting).map(Some);
+    }
+    let Some(matrices) = &given.features else { return Ok(None) };
+    match form {
+        Form::Features => {
+            let points: f64 = setting.sizes().iter().sum();
+            check_memory(Matrices::Features, points * matrices[0].rank() as f64, options)?;
+        }
+        Form::Pairs { stored: true } => setting.check_pairs()?,
+        Form::Pairs { stored: false } => {}
+    }
+    check_rows(matrices, setting)?;
+    let source = FeatureSource::Given(matrices.clone());
+    let kernels = TermKernels::of_features(setting.terms, form.used(Used::Explicit), |term| {
+        Ok(FeatureKernel::new(setting.site(term, Space::Features), source.clone(), form))
+    })?;
+    Ok(Some(kernels))
+}
+
+/// Whether matrices of features have a row for each point, and as many features.
+fn check_rows([xi, zeta]: &[FeatureMatrix<'_>; 2], setting: Setting<'_, '_>) -> Result<()> {
+    if xi.rank() != zeta.rank() {
+        return Err(Error::Ranks { x: xi.rank(), y: zeta.rank() });
+    }
+    let both = [
+        ("the first feature matrix", xi, setting.mu),
+        ("the second feature matrix", zeta, setting.nu),
+    ];
+    for (what, matrix, measure) in both {
+        let (rows, columns) = (measure.weights().len(), matrix.rank());
+        if matrix.rows() != rows {
+            return Err(Error::Shape {
+                what,
+                expected: Shape { rows, columns },
+                got: Shape { rows: matrix.rows(), columns },
+            });
+        }
+    }
+    Ok(())
+}
+
+fn of_cost<'p>(cost: &Cost, stored: bool, setting: Setting<'_, 'p>) -> Result<TermKernels<'p>> {
     match cost {
         Cost::SquaredEuclidean => {
             let (choice, form) = (KernelChoice::Exact { stored }, Form::Pairs { stored });
             chosen(choice, form, setting.gauged()?, setting, None)
         }
-        Cost::Matrix(matrix) => of_matrix(matrix, stored, setting),
         Cost::Features(features) => {
             of_design(design(features, setting)?, Form::Pairs { stored }, setting)
         }
     }
 }
 
-fn of_matrix<'p>(
-    matrix: &'p CostMatrix<'p>,
+fn of_costs<'p>(
+    matrix: &CostMatrix<'p>,
     stored: bool,
     setting: Setting<'_, 'p>,
 ) -> Result<TermKernels<'p>> {
@@ -337,7 +389,7 @@ fn of_matrix<'p>(
     }
     let mut terms: ByTerm<Box<dyn TermKernel + 'p>> = ByTerm::default();
     for &term in setting.terms.list() {
-        let site = setting.site(term, Space::Matrix(matrix));
+        let site = setting.site(term, Space::Matrix(matrix.clone()));
         terms.put(term, Box::new(ExactKernel::new(site, stored)));
     }
     let remedy = "solve the three terms with a matrix each";
@@ -347,20 +399,13 @@ fn of_matrix<'p>(
     })
 }
 
-fn of_design<'p>(
-    design: Design<'p>,
-    form: Form,
-    setting: Setting<'_, 'p>,
-) -> Result<TermKernels<'p>> {
-    let Setting { mu, nu, .. } = setting;
-    let (source, frame, used, shared) = match design {
+fn of_design<'p>(design: Design, form: Form, setting: Setting<'_, 'p>) -> Result<TermKernels<'p>> {
+    let (maps, shared, used, frame) = match design {
         Design::Choice(choice) => return chosen(choice, form, setting.gauged()?, setting, None),
-        Design::Maps { maps, shared, used, frame } => {
-            check_maps(&maps, frame.as_ref(), mu, nu)?;
-            (FeatureSource::Maps(maps), frame, used, shared)
-        }
-        Design::Given(matrices) => (FeatureSource::Given(matrices), None, Used::Explicit, true),
+        Design::Maps { maps, shared, used, frame } => (maps, shared, used, frame),
     };
+    check_maps(&maps, frame.as_ref(), setting.mu, setting.nu)?;
+    let source = FeatureSource::Maps(maps);
     let kernels = TermKernels::of_features(setting.terms, form.used(used), |term| {
         let space = frame.clone().map_or(Space::Features, Space::Framed);
         Ok(FeatureKernel::new(setting.site(term, space), source.clone(), form))
@@ -512,7 +557,7 @@ pub(super) fn map_of(
 }
 
 /// The lattice for a term: of the rank asked for, or of the accuracy.
-fn lattice(term: &GaugedTerm<'_>, options: &Options<'_>) -> Result<Lattice> {
+fn lattice(term: &GaugedTerm<'_>, options: &Options) -> Result<Lattice> {
     let dim = term.measures[0].dim();
     if dim > MOST_AXES {
         return Err(Error::LatticeDimension { dim, most: MOST_AXES });
@@ -534,10 +579,7 @@ fn lattice(term: &GaugedTerm<'_>, options: &Options<'_>) -> Result<Lattice> {
 }
 
 /// What the features of the options are.
-pub(super) fn design<'p>(
-    features: &'p Features<'p>,
-    setting: Setting<'_, 'p>,
-) -> Result<Design<'p>> {
+pub(super) fn design(features: &Features, setting: Setting<'_, '_>) -> Result<Design> {
     let Setting { mu, nu, options, .. } = setting;
     let shared = |map: Arc<dyn FeatureMap>, used, frame| {
         if mu.dim() != nu.dim() {
@@ -578,24 +620,6 @@ pub(super) fn design<'p>(
             }
             let maps = [x.clone(), y.clone()];
             Ok(Design::Maps { maps, shared: false, used: Used::Map, frame: None })
-        }
-        Features::Explicit(xi, zeta) => {
-            if xi.rank() != zeta.rank() {
-                return Err(Error::Ranks { x: xi.rank(), y: zeta.rank() });
-            }
-            for (what, matrix, measure) in
-                [("the first feature matrix", xi, mu), ("the second feature matrix", zeta, nu)]
-            {
-                let (rows, columns) = (measure.weights().len(), matrix.rank());
-                if matrix.rows() != rows {
-                    return Err(Error::Shape {
-                        what,
-                        expected: Shape { rows, columns },
-                        got: Shape { rows: matrix.rows(), columns },
-                    });
-                }
-            }
-            Ok(Design::Given([xi, zeta]))
         }
     }
 }

@@ -74,7 +74,7 @@ struct Offer {
 /// map would serve all of them.
 pub(crate) fn choose(
     terms: &[GaugedTerm<'_>],
-    options: &Options<'_>,
+    options: &Options,
     shared: impl FnOnce() -> Result<Option<Gauged>>,
     clock: &Clock,
     observer: &mut dyn Observer,
@@ -139,7 +139,7 @@ const CACHED_PAIRS: f64 = 4e5;
 
 /// Whether the exact kernel is better stored: where there are many axes its entries take longer to compute than to read,
 /// and where there are few pairs they are read from the caches. `largest` is the number of pairs of a term, at most.
-fn is_stored(pairs: f64, largest: f64, dim: usize, options: &Options<'_>) -> bool {
+fn is_stored(pairs: f64, largest: f64, dim: usize, options: &Options) -> bool {
     let bytes = 8.0 * pairs;
     (dim > MOST_AXES || largest <= CACHED_PAIRS)
         && options.precision == Precision::F64
@@ -178,7 +178,7 @@ pub(crate) fn improve(
     miss: f64,
     sizes: &[[f64; 2]],
     dim: usize,
-    options: &Options<'_>,
+    options: &Options,
 ) -> Option<Choice> {
     let width = match options.precision {
         Precision::F32 => 4.0,
@@ -219,7 +219,7 @@ pub(crate) fn improve(
 pub(crate) fn exact_because(
     reason: String,
     sizes: &[[f64; 2]],
-    options: &Options<'_>,
+    options: &Options,
 ) -> Option<Choice> {
     let pairs: f64 = sizes.iter().map(|[n, m]| n * m).sum();
     (options.exact && pairs <= MANY_PAIRS)
@@ -247,7 +247,7 @@ pub(crate) fn commas(count: usize) -> String {
     groups.join(",")
 }
 
-fn lattice_offer(terms: &[GaugedTerm<'_>], options: &Options<'_>) -> Option<Offer> {
+fn lattice_offer(terms: &[GaugedTerm<'_>], options: &Options) -> Option<Offer> {
     let (mut time, mut nodes, mut bytes, mut good) = (0.0, 0, 0.0_f64, true);
     for term in terms {
         let lattice = term.lattice(options)?;
@@ -281,7 +281,7 @@ fn whole(terms: &[GaugedTerm<'_>]) -> &'static str {
 fn random_offer(
     terms: &[GaugedTerm<'_>],
     gauged: &Gauged,
-    options: &Options<'_>,
+    options: &Options,
     time_of_pairs: Option<f64>,
     (clock, observer): (&Clock, &mut dyn Observer),
 ) -> Result<Option<Offer>> {

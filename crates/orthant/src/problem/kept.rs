@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::build::{self, KernelChoice, Setting};
-use super::{Aim, Problem, Terms, limits};
+use super::{Aim, Given, Problem, Terms, limits};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::{Method, Options};
@@ -28,9 +28,9 @@ impl<'p> Problem<'p> {
 
     /// The problem of a cross term with the kernel that it had.
     pub(crate) fn redrawn(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
+        mu: &Measure<'p>,
+        nu: &Measure<'p>,
+        (options, given): (&Options, &Given<'p>),
         Drawing { choice, round, reason }: Drawing,
         fitted: Option<&Pairs>,
     ) -> Result<Self> {
@@ -38,11 +38,12 @@ impl<'p> Problem<'p> {
         let (begun, clock) = (Instant::now(), options.clock());
         let is_chosen = round > 0 || matches!(options.method, Method::Auto);
         let Some(choice) = choice.filter(|_| is_chosen) else {
-            return Problem::new(mu, nu, options, terms);
+            return Problem::new(mu, nu, (options, given), terms);
         };
         limits::check_rho(mu, nu, options, terms)?;
         // Lattices that were made finer are in the scaling.
-        let setting = Setting { mu, nu, options, terms, aim, error: None, clock: &clock };
+        let error = None;
+        let setting = Setting { mu, nu, options, given, terms, aim, error, clock: &clock };
         let plans = fitted.map(|pairs| [(clouds(Term::Cross), pairs)]);
         let plans = plans.as_ref().map(<[_; 1]>::as_slice);
         let kernels = build::chosen(choice, Form::Features, setting.gauged()?, setting, plans)?;
@@ -54,7 +55,7 @@ impl<'p> Problem<'p> {
 
 impl Scaling {
     /// As it was, of clouds with these sizes and under these options.
-    pub(crate) fn woken(mut self, sizes: [usize; 2], options: &Options<'_>) -> Result<Self> {
+    pub(crate) fn woken(mut self, sizes: [usize; 2], options: &Options) -> Result<Self> {
         let expected = Shape { rows: sizes[0], columns: sizes[1] };
         let got = Shape { rows: self.f.len(), columns: self.g.len() };
         if got != expected {

@@ -12,7 +12,7 @@ use crate::term::lattices;
 pub(super) fn check_rho(
     mu: &Measure<'_>,
     nu: &Measure<'_>,
-    options: &Options<'_>,
+    options: &Options,
     terms: Terms,
 ) -> Result<()> {
     let [x, y] = options.rho;
@@ -36,7 +36,7 @@ pub(super) enum Matrices {
 }
 
 /// Refuses to store so many numbers, if that is more than is allowed.
-pub(super) fn check_memory(what: Matrices, numbers: f64, options: &Options<'_>) -> Result<()> {
+pub(super) fn check_memory(what: Matrices, numbers: f64, options: &Options) -> Result<()> {
     let width = match options.precision {
         Precision::F32 => 4.0,
         Precision::F64 => 8.0,
@@ -49,25 +49,20 @@ pub(super) fn check_memory(what: Matrices, numbers: f64, options: &Options<'_>) 
 }
 
 /// Refuses a lattice that needs more memory than is allowed.
-pub(super) fn check_lattice(lattice: &Lattice, points: usize, options: &Options<'_>) -> Result<()> {
+pub(super) fn check_lattice(lattice: &Lattice, points: usize, options: &Options) -> Result<()> {
     let bytes = lattices::bytes(lattice, points as f64);
     check_bytes("a lattice", bytes, "ask for less accuracy or a smaller rank", options)
 }
 
 /// Refuses features of points, and their anchors, that need more memory than is allowed.
-pub(super) fn check_features(
-    points: f64,
-    rank: f64,
-    dim: usize,
-    options: &Options<'_>,
-) -> Result<()> {
+pub(super) fn check_features(points: f64, rank: f64, dim: usize, options: &Options) -> Result<()> {
     check_memory(Matrices::Features, points * rank, options)?;
     check_bytes("the anchors", 8.0 * rank * dim as f64, "use a smaller rank", options)
 }
 
 /// Refuses signed features, and the eigenvectors that they come from, that need more memory than is
 /// allowed.
-pub(super) fn check_nystrom(points: f64, landmarks: f64, options: &Options<'_>) -> Result<()> {
+pub(super) fn check_nystrom(points: f64, landmarks: f64, options: &Options) -> Result<()> {
     let bytes = 8.0 * landmarks * (points + 4.0 * landmarks);
     check_bytes("the features of landmarks", bytes, "use a smaller rank", options)
 }
@@ -76,7 +71,7 @@ fn check_bytes(
     what: &'static str,
     bytes: f64,
     remedy: &'static str,
-    options: &Options<'_>,
+    options: &Options,
 ) -> Result<()> {
     memory::check(what, bytes, options.max_memory, remedy)
 }

@@ -1,9 +1,10 @@
-//! Measures and options, put together: which kernels, how good they have to be, and what a solve leaves.
+//! Measures, options and matrices of a call, put together: which kernels, how good they have to be, and what a solve leaves.
 
 mod aim;
 mod build;
 mod choose;
 mod finish;
+mod given;
 #[cfg(feature = "serde")]
 mod kept;
 mod limits;
@@ -12,6 +13,7 @@ mod shared_map;
 
 pub(crate) use aim::Aim;
 pub(crate) use build::KernelChoice;
+pub(crate) use given::Given;
 #[cfg(feature = "serde")]
 pub(crate) use kept::Drawing;
 pub(crate) use other_measures::Described;
@@ -71,9 +73,10 @@ pub(crate) struct Left {
 
 /// Two measures and the kernels of their terms. Solves leave it as it is.
 pub(crate) struct Problem<'p> {
-    mu: &'p Measure<'p>,
-    nu: &'p Measure<'p>,
-    options: &'p Options<'p>,
+    mu: Measure<'p>,
+    nu: Measure<'p>,
+    options: Options,
+    given: Given<'p>,
     kernels: TermKernels<'p>,
     reason: Option<String>,
     /// What was chosen automatically, or is fitted to the plan.
@@ -94,31 +97,31 @@ pub(crate) struct Problem<'p> {
 
 impl<'p> Problem<'p> {
     pub(crate) fn new(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
+        mu: &Measure<'p>,
+        nu: &Measure<'p>,
+        (options, given): (&Options, &Given<'p>),
         terms: Terms,
     ) -> Result<Self> {
-        Problem::aimed(mu, nu, options, terms, Aim::Own)
+        Problem::aimed(mu, nu, (options, given), terms, Aim::Own)
     }
 
     /// A problem with an accuracy that is relative to something else.
     pub(crate) fn aimed(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
+        mu: &Measure<'p>,
+        nu: &Measure<'p>,
+        (options, given): (&Options, &Given<'p>),
         terms: Terms,
         aim: Aim,
     ) -> Result<Self> {
         let mut silent = Watched { cancel: &options.cancel, observer: None };
-        Problem::watched(mu, nu, options, (terms, aim), options.clock(), &mut silent)
+        Problem::watched(mu, nu, (options, given), (terms, aim), options.clock(), &mut silent)
     }
 
     /// A problem with an observer, within a time that has begun.
     pub(crate) fn watched(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
+        mu: &Measure<'p>,
+        nu: &Measure<'p>,
+        (options, given): (&Options, &Given<'p>),
         (terms, aim): (Terms, Aim),
         clock: Clock,
         observer: &mut dyn Observer,
@@ -128,7 +131,11 @@ impl<'p> Problem<'p> {
         let (kernels, choice, reason) = clock.run(|| {
             begin(&mut observer, Phase::Choosing)?;
             limits::check_rho(mu, nu, options, terms)?;
-            let setting = Setting { mu, nu, options, terms, aim, error: None, clock: &clock };
+            let (error, clock) = (None, &clock);
+            let setting = Setting { mu, nu, options, given, terms, aim, error, clock };
+            if let Some(kernels) = build::of_given(setting)? {
+                return Ok((kernels, None, None));
+            }
             if !matches!(options.method, Method::Auto) {
                 let (kernels, choice) = build::named(setting)?;
                 return Ok((kernels, choice, None));
@@ -139,26 +146,28 @@ impl<'p> Problem<'p> {
                 Terms::All => setting.common(Term::Cross).map(Some),
             };
             let list = setting.list(&gauged);
-            let found = choose::choose(&list, options, shared, &clock, &mut observer)?;
+            let found = choose::choose(&list, options, shared, clock, &mut observer)?;
             let kernels = build::chosen(found.kernel, Form::Features, gauged, setting, None)?;
             Ok((kernels, Some(found.kernel), Some(found.reason)))
         })?;
         let problem = Problem::of(mu, nu, options, kernels, clock);
-        Ok(Problem { choice, reason, aim, prepared: begun.elapsed(), ..problem })
+        let (given, prepared) = (given.clone(), begun.elapsed());
+        Ok(Problem { given, reason, choice, aim, prepared, ..problem })
     }
 
     /// A problem of these kernels, about which nothing is known.
     fn of(
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
+        mu: &Measure<'p>,
+        nu: &Measure<'p>,
+        options: &Options,
         kernels: TermKernels<'p>,
         clock: Clock,
     ) -> Self {
         Problem {
-            mu,
-            nu,
-            options,
+            mu: mu.clone(),
+            nu: nu.clone(),
+            options: options.clone(),
+            given: Given::default(),
             kernels,
             reason: None,
             choice: None,
@@ -179,9 +188,9 @@ impl<'p> Problem<'p> {
         solutions: &[&Solution],
     ) -> Result<Self> {
         let begun = Instant::now();
-        let Problem { mu, nu, options, aim, .. } = *self;
-        let (error, clock) = (next.error, &self.clock);
-        let setting = Setting { mu, nu, options, terms, aim, error, clock };
+        let Problem { mu, nu, options, given, aim, clock, .. } = self;
+        let (error, aim) = (next.error, *aim);
+        let setting = Setting { mu, nu, options, given, terms, aim, error, clock };
         let plans: Vec<([Cloud; 2], &Pairs)> = terms
             .list()
             .iter()
@@ -231,7 +240,7 @@ impl<'p> Problem<'p> {
         let name = self.kernels.used.as_str();
         let reason =
             format!("the exact kernel: {name} features break down where points are so far apart");
-        let Some(exact) = choose::exact_because(reason, &self.sizes(terms), self.options)
+        let Some(exact) = choose::exact_because(reason, &self.sizes(terms), &self.options)
             .filter(|_| self.is_automatic() && !self.is_exact())
         else {
             return Ok(None);
@@ -247,6 +256,17 @@ impl<'p> Problem<'p> {
             _ => None,
         };
         mean.map_or_else(Vec::new, |mean| anneal::schedule(self.options.epsilon, mean))
+    }
+
+    /// The cross term with the options of a larger epsilon.
+    pub(crate) fn stage(
+        &self,
+        options: &Options,
+        clock: Clock,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
+        let (asked, what) = ((options, &self.given), (Terms::Cross, Aim::Own));
+        Problem::watched(&self.mu, &self.nu, asked, what, clock, observer)
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -265,7 +285,7 @@ impl<'p> Problem<'p> {
     }
 
     fn is_automatic(&self) -> bool {
-        matches!(self.options.method, Method::Auto)
+        matches!(self.options.method, Method::Auto) && self.given.is_empty()
     }
 
     /// The kernel of a term.
@@ -315,16 +335,16 @@ impl<'p> Problem<'p> {
         terms.list().iter().map(|&term| clouds(term).map(size)).collect()
     }
 
-    fn measure(&self, cloud: Cloud) -> &'p Measure<'p> {
+    fn measure(&self, cloud: Cloud) -> &Measure<'p> {
         match cloud {
-            Cloud::X => self.mu,
-            Cloud::Y => self.nu,
+            Cloud::X => &self.mu,
+            Cloud::Y => &self.nu,
         }
     }
 
     /// The two measures.
-    pub(crate) fn measures(&self) -> [&'p Measure<'p>; 2] {
-        [self.mu, self.nu]
+    pub(crate) fn measures(&self) -> [&Measure<'p>; 2] {
+        [&self.mu, &self.nu]
     }
 
     pub(crate) fn max_memory(&self) -> Option<u64> {

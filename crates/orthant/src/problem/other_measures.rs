@@ -21,14 +21,15 @@ impl Problem<'_> {
     /// Coordinates, anchors and lattice are those of its cross term, so it must have no gauge.
     pub(crate) fn between<'q>(
         &'q self,
-        mu: &'q Measure<'q>,
-        nu: &'q Measure<'q>,
-        options: &'q Options<'q>,
+        mu: &Measure<'q>,
+        nu: &Measure<'q>,
+        options: &Options,
         terms: Terms,
     ) -> Result<Problem<'q>> {
         let clock = options.clock();
         let kernels = self.kernels.between(terms, [mu, nu], options, &clock)?;
-        Ok(Problem { reason: self.reason.clone(), ..Problem::of(mu, nu, options, kernels, clock) })
+        let (given, reason) = (self.given.clone(), self.reason.clone());
+        Ok(Problem { given, reason, ..Problem::of(mu, nu, options, kernels, clock) })
     }
 
     /// Whether it is a lattice that is not stored.
@@ -38,7 +39,7 @@ impl Problem<'_> {
 
     /// Refuses to store features or kernels of several cross terms, as pairs of numbers of points, that need more
     /// memory than is allowed.
-    pub(crate) fn check_storage(&self, sizes: &[[usize; 2]], options: &Options<'_>) -> Result<()> {
+    pub(crate) fn check_storage(&self, sizes: &[[usize; 2]], options: &Options) -> Result<()> {
         let kernel = self.kernel(Term::Cross);
         let of = |sizes: &[usize; 2]| kernel.stored_numbers(sizes.map(|size| size as f64));
         let what =

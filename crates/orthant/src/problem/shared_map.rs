@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::build::{self, Design, Setting, TermKernels};
 use super::limits::{Matrices, check_memory, check_rho};
-use super::{Aim, Left, Problem, Scaling, Start, Terms};
+use super::{Aim, Given, Left, Problem, Scaling, Start, Terms};
 use crate::control::{Cancel, Observer};
 use crate::coordinates::{Frame, Gauge};
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ enum Coordinates {
 
 impl SharedMap {
     /// The map of the options for clouds that are parts of `all`, if theirs is such a map.
-    pub(crate) fn new(all: &Measure<'_>, options: &Options<'_>) -> Result<Option<Self>> {
+    pub(crate) fn new(all: &Measure<'_>, options: &Options) -> Result<Option<Self>> {
         let (form, features) = match &options.method {
             Method::Factored(features) => (Form::Features, features),
             Method::Dense(Cost::Features(features)) => (Form::Pairs { stored: true }, features),
@@ -50,7 +50,8 @@ impl SharedMap {
             return Ok(None);
         }
         let (terms, aim, clock) = (Terms::Own, Aim::Own, &options.clock());
-        let setting = Setting { mu: all, nu: all, options, terms, aim, error: None, clock };
+        let (given, error) = (&Given::default(), None);
+        let setting = Setting { mu: all, nu: all, options, given, terms, aim, error, clock };
         let (map, used, coordinates) = match build::design(features, setting)? {
             Design::Maps { maps: [map, _], used, frame, .. } => {
                 (map, used, Coordinates::User(frame))
@@ -61,7 +62,6 @@ impl SharedMap {
                 let map = build::map_of(choice, own, setting, None);
                 (map, Used::Gaussian, Coordinates::Gauge(own.gauge.clone()))
             }
-            Design::Given(_) => return Ok(None),
         };
         let used = form.used(used);
         Ok(Some(SharedMap { map, form, used, coordinates }))
@@ -73,7 +73,7 @@ impl SharedMap {
     }
 
     /// Bytes of the features of some clouds.
-    pub(crate) fn bytes(&self, measures: &[Measure<'_>], options: &Options<'_>) -> f64 {
+    pub(crate) fn bytes(&self, measures: &[Measure<'_>], options: &Options) -> f64 {
         let points: usize = measures.iter().map(|m| m.support().len()).sum();
         let width = match options.precision {
             Precision::F32 => 4.0,
@@ -96,9 +96,9 @@ impl<'p> Problem<'p> {
     /// A term, or one cloud with itself, with the map of a shared.
     pub(crate) fn with_map(
         shared: &SharedMap,
-        mu: &'p Measure<'p>,
-        nu: &'p Measure<'p>,
-        options: &'p Options<'p>,
+        mu: &Measure<'p>,
+        nu: &Measure<'p>,
+        options: &Options,
         terms: Terms,
     ) -> Result<Self> {
         let (begun, clock) = (Instant::now(), options.clock());

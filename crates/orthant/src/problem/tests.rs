@@ -8,7 +8,7 @@ use crate::measure::Points;
 
 impl Problem<'_> {
     /// The same coordinates, anchors and nodes for other points, weights or another epsilon.
-    fn redone<'q>(&self, measures: [&'q Measure<'q>; 2], options: &'q Options<'q>) -> Problem<'q> {
+    fn redone<'q>(&self, measures: [&Measure<'q>; 2], options: &Options) -> Problem<'q> {
         let ratio = options.epsilon / self.options.epsilon;
         let kernels = self.kernels.redone(measures, options, ratio);
         let [mu, nu] = measures;
@@ -79,13 +79,14 @@ fn assert_close(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
 fn check(
     what: &str,
     example: &Example,
-    options: &Options<'_>,
+    options: &Options,
     terms: Terms,
     step: usize,
     by_epsilon: bool,
 ) {
     let [mu, nu] = example.moved(0, 0, 0.0);
-    let first = Problem::new(&mu, &nu, options, terms).unwrap();
+    let asked = (options, &Given::default());
+    let first = Problem::new(&mu, &nu, asked, terms).unwrap();
     let design = first.redone([&mu, &nu], options);
     let terms = &TERMS[..terms.list().len()];
     let value = |problem: &Problem<'_>| -> f64 {
@@ -167,7 +168,8 @@ fn messages_of_a_solve_are_those_of_its_potentials() {
                     let builder = Options::builder(epsilon).method(method.clone()).rank(60);
                     let builder = builder.algorithm(algorithm).rho_x(rho).rho_y(rho);
                     let options = builder.max_iterations(200).build().unwrap();
-                    let problem = Problem::new(&mu, &nu, &options, Terms::All).unwrap();
+                    let asked = (&options, &Given::default());
+                    let problem = Problem::new(&mu, &nu, asked, Terms::All).unwrap();
                     let mut silent = |_: &mut Progress<'_>| Next::Continue;
                     for (term, _) in TERMS {
                         let (_, mut scaling) = problem

@@ -1,5 +1,7 @@
 //! Rows of an exact kernel that is not the Gaussian: a cost matrix, or the cost of a feature map.
 
+use std::sync::Arc;
+
 use super::LogRows;
 use crate::comm::Span;
 use crate::error::{Error, Result};
@@ -8,9 +10,11 @@ use crate::numerics::simd;
 use crate::words::Shape;
 
 /// An `n x m` matrix of costs, row-major, in single or double precision; all finite.
+///
+/// It is data of a call, see [`Solver::costs`](crate::Solver::costs). Clones share their entries.
 #[derive(Debug, Clone)]
 pub struct CostMatrix<'a> {
-    values: Values<'a>,
+    values: Arc<Values<'a>>,
     rows: usize,
     columns: usize,
     least: f64,
@@ -39,7 +43,7 @@ impl<'a> CostMatrix<'a> {
         let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), c| {
             (least.min(c), most.max(c))
         });
-        Ok(CostMatrix { values, rows, columns, least, most })
+        Ok(CostMatrix { values: Arc::new(values), rows, columns, least, most })
     }
 
     /// Rows by columns.
@@ -50,10 +54,6 @@ impl<'a> CostMatrix<'a> {
     /// The entries, row-major.
     pub fn values(&self) -> &Values<'a> {
         &self.values
-    }
-
-    pub(crate) fn borrowed(&self) -> CostMatrix<'_> {
-        CostMatrix { values: self.values.borrowed(), ..*self }
     }
 
     /// How much more than the smallest cost the mean cost is.

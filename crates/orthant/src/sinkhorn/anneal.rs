@@ -34,9 +34,9 @@ pub(crate) fn schedule(epsilon: f64, cost: f64) -> Vec<f64> {
     stages
 }
 
-impl Options<'_> {
+impl Options {
     /// The same for a larger epsilon on the way.
-    pub(crate) fn annealed(&self, epsilon: f64) -> Options<'_> {
+    pub(crate) fn annealed(&self, epsilon: f64) -> Options {
         Options {
             epsilon,
             accuracy: self.accuracy.max(ACCURACY),
@@ -45,7 +45,7 @@ impl Options<'_> {
             polish: false,
             // One is for the last stage.
             max_iterations: self.max_iterations - 1,
-            ..self.borrowed()
+            ..self.clone()
         }
     }
 }

@@ -28,22 +28,24 @@ use std::time::{Duration, Instant};
 
 use crate::control::{Clock, Observer, Stop, Watched, begin};
 use crate::error::{Error, Result};
+use crate::features::FeatureMatrix;
 use crate::kernel::{Arranged, Kernel, Relaxed, Target};
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::{dot, log_sum};
 use crate::options::{
-    Algorithm, Anchors, Cost, Features, Method, Options, is_euclidean, is_of_points, without_gauge,
+    Algorithm, Anchors, Method, Options, has_two_maps, is_euclidean, without_gauge,
 };
-use crate::problem::{Described, Problem, Start, Terms};
+use crate::problem::{Described, Given, Problem, Start, Terms};
 use crate::results::{Times, Used};
+use crate::rows::CostMatrix;
 use crate::sinkhorn::{Run, at_iteration, in_pool};
 use crate::solver::Solver;
 use crate::words::{Cloud, Phase, Term};
 
 /// The barycentre of measures on a given support: `p` with the smallest `sum_k l_k W(a_k, p)`.
 ///
-/// The kernel is that of the options: of the squared Euclidean cost, of features, or given. Matrices of features
-/// and of costs have a row for each point of a measure, so all measures are histograms on points of one number.
+/// The kernel is that of the options: of the squared Euclidean cost, or of features. For matrices of costs or of features
+/// see [`Barycenters`].
 ///
 /// ```
 /// use orthant::{Measure, Options, Points, barycenter::barycenter};
@@ -63,14 +65,15 @@ pub fn barycenter(
     measures: &[Measure<'_>],
     weights: &[f64],
     support: &Points<'_>,
-    options: &Options<'_>,
+    options: &Options,
 ) -> Result<Barycenter> {
     Barycenters::new(options).fixed(measures, weights, support)
 }
 
-/// Barycentres with an observer, or of the divergence.
-pub struct Barycenters<'s, 'o> {
-    options: &'o Options<'o>,
+/// Barycentres with an observer, of the divergence, or with a kernel that is given by matrices.
+pub struct Barycenters<'s, 'd> {
+    options: Options,
+    given: Given<'d>,
     observer: Option<&'s mut dyn Observer>,
     debiased: bool,
 }
@@ -139,14 +142,32 @@ impl Barycenter {
     }
 }
 
-impl<'s, 'o> Barycenters<'s, 'o> {
+impl<'s, 'd> Barycenters<'s, 'd> {
     /// Barycentres with these options.
     ///
     /// Marginals are kept, iterations are not accelerated, and lattices are as fine as the accuracy says for clouds
     /// like these: what the options say of that is ignored, but for `rho` and the Nystrom approximation, which are
     /// errors.
-    pub fn new(options: &'o Options<'o>) -> Self {
-        Barycenters { options, observer: None, debiased: false }
+    pub fn new(options: &Options) -> Self {
+        let (options, given) = (options.clone(), Given::default());
+        Barycenters { options, given, observer: None, debiased: false }
+    }
+
+    /// Takes the cost of every pair from a matrix, a row for each point of a measure and a column for each point of the
+    /// support: all measures are histograms on as many points. See [`Solver::costs`]. A debiased barycentre needs the
+    /// matrix of the support with itself, which is symmetric.
+    #[must_use]
+    pub fn costs(mut self, matrix: CostMatrix<'d>) -> Self {
+        self.given.costs = Some(matrix);
+        self
+    }
+
+    /// Takes positive features from matrices, a row for each point of a measure and for each point of the support: all
+    /// measures are histograms on as many points. See [`Solver::features`].
+    #[must_use]
+    pub fn features(mut self, x: FeatureMatrix<'d>, support: FeatureMatrix<'d>) -> Self {
+        self.given.features = Some([x, support]);
+        self
     }
 
     /// Calls `observer` after every iteration. Its value is `sum_k l_k W(a_k, p)`.
@@ -176,8 +197,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
         // Whatever is done looks at the time of the whole.
         let clock = self.options.clock();
         let options = self.options.timed(&clock);
-        let Barycenters { observer, debiased, .. } = self;
-        let timed = Barycenters { options: &options, observer, debiased };
+        let timed = Barycenters { options, ..self };
         clock.run(|| timed.fixed_within(measures, weights, support, &clock))
     }
 
@@ -189,23 +209,25 @@ impl<'s, 'o> Barycenters<'s, 'o> {
         clock: &Clock,
     ) -> Result<Barycenter> {
         let begun = Instant::now();
-        let options = self.options;
+        let Barycenters { options, given, mut observer, debiased } = self;
         let shares = shares(measures, weights)?;
-        check(options, measures, support, self.debiased)?;
+        check((&options, &given), measures, support, debiased)?;
         let nu = Measure::uniform(support.borrowed());
         // Approximations of one kernel are the same for all; others are what they are.
-        let common = is_euclidean(&options.method)
+        let common = (given.is_empty() && is_euclidean(&options.method))
             .then(|| -> Result<_> {
-                Ok((pool(measures, &shares, support)?, without_gauge(options)))
+                Ok((pool(measures, &shares, support)?, without_gauge(&options)))
             })
             .transpose()?;
         let whole = match &common {
-            Some((pool, options)) => Some(Problem::new(pool, pool, options, Terms::Cross)?),
+            Some((pool, options)) => {
+                Some(Problem::new(pool, pool, (options, &given), Terms::Cross)?)
+            }
             None => None,
         };
         let between = |mu, nu, terms| match (&whole, &common) {
             (Some(whole), Some((_, options))) => whole.between(mu, nu, options, terms),
-            _ => Problem::new(mu, nu, options, terms),
+            _ => Problem::new(mu, nu, (&options, &given), terms),
         };
         let of =
             |k: usize| move |error| Error::InClouds { clouds: [k; 2], source: Box::new(error) };
@@ -214,11 +236,11 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             .iter()
             .map(|&k| between(&measures[k], &nu, Terms::Cross).map_err(of(k)))
             .collect::<Result<Vec<_>>>()?;
-        let own = if self.debiased { Some(between(&nu, &nu, Terms::All)?) } else { None };
+        let own = if debiased { Some(between(&nu, &nu, Terms::All)?) } else { None };
         let sizes = kept.iter().map(|&k| [measures[k].support().len(), support.len()]);
         let sizes: Vec<_> =
             sizes.chain(own.iter().map(|_| [support.len(), support.len()])).collect();
-        problems[0].check_storage(&sizes, options)?;
+        problems[0].check_storage(&sizes, &options)?;
         let legs = kept
             .iter()
             .zip(&problems)
@@ -240,7 +262,6 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             leave_out: problems[0].kernel(Term::Cross).leave_out(),
             algorithm: Algorithm::Plain,
         };
-        let mut observer = self.observer;
         let observer = observer.as_mut().map(|observer| &mut **observer as &mut dyn Observer);
         let mut watch = Watched { cancel: &options.cancel, observer };
         clock.enter(Phase::Iterations);
@@ -255,7 +276,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             let self_p = own.value(&iteration.log_p, options.epsilon)?;
             for &k in &kept {
                 let problem = between(&measures[k], &measures[k], Terms::All).map_err(of(k))?;
-                let mut solver = Solver::new(options);
+                let mut solver = Solver::new(&options);
                 let (own, _) = solver.solve(&problem, Term::SelfX, Start::Flat).map_err(of(k))?;
                 distances[k] -= 0.5 * (own.value + self_p);
             }
@@ -275,7 +296,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
             weights,
             value,
             distances,
-            debiased: self.debiased,
+            debiased,
             epsilon: options.epsilon,
             marginal_error,
             iterations,
@@ -292,7 +313,7 @@ impl<'s, 'o> Barycenters<'s, 'o> {
 impl std::fmt::Debug for Barycenters<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Barycenters")
-            .field("options", self.options)
+            .field("options", &self.options)
             .field("debiased", &self.debiased)
             .finish_non_exhaustive()
     }
@@ -319,7 +340,7 @@ pub(crate) fn shares(measures: &[Measure<'_>], weights: &[f64]) -> Result<Vec<f6
 
 /// Whether the options and the measures go together.
 fn check(
-    options: &Options<'_>,
+    (options, given): (&Options, &Given<'_>),
     measures: &[Measure<'_>],
     support: &Points<'_>,
     debiased: bool,
@@ -334,11 +355,13 @@ fn check(
             ("the Nystrom approximation", "use positive features or an exact method");
         return Err(Error::NotFor { what, task, remedy });
     }
+    given.check(&options.method)?;
     if debiased {
-        check_own(&options.method, support.len())?;
+        check_own((options, given), support.len())?;
     }
+    let of_points = given.is_empty() && !has_two_maps(&options.method);
     for (k, measure) in measures.iter().enumerate() {
-        if is_of_points(&options.method) && measure.dim() != support.dim() {
+        if of_points && measure.dim() != support.dim() {
             let source = Error::Dimensions { x: measure.dim(), y: support.dim() };
             return Err(Error::InClouds { clouds: [k; 2], source: Box::new(source) });
         }
@@ -347,23 +370,19 @@ fn check(
 }
 
 /// Whether the support has a kernel with itself.
-fn check_own(method: &Method<'_>, points: usize) -> Result<()> {
+fn check_own((options, given): (&Options, &Given<'_>), points: usize) -> Result<()> {
     let no_self = |given, remedy| Err(Error::NoSelfTerms { given, remedy });
-    match method {
-        Method::Dense(Cost::Matrix(matrix)) | Method::Online(Cost::Matrix(matrix)) => {
-            let shape = matrix.shape();
-            if shape.rows != points || shape.columns != points {
-                return no_self("a cost matrix", "give that of the support with itself");
-            }
-            matrix.check_symmetric()
+    if let Some(matrix) = &given.costs {
+        let shape = matrix.shape();
+        if shape.rows != points || shape.columns != points {
+            return no_self("a cost matrix", "give that of the support with itself");
         }
-        Method::Dense(Cost::Features(Features::Pair(..)))
-        | Method::Online(Cost::Features(Features::Pair(..)))
-        | Method::Factored(Features::Pair(..)) => {
-            no_self("a pair of feature maps", "use one map for both clouds")
-        }
-        _ => Ok(()),
+        return matrix.check_symmetric();
     }
+    if given.is_empty() && has_two_maps(&options.method) {
+        return no_self("a pair of feature maps", "use one map for both clouds");
+    }
+    Ok(())
 }
 
 /// All points that there are, by weight: half of it on the support.

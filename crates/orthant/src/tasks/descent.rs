@@ -24,7 +24,7 @@ use crate::gradient::Gradient;
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::dot;
 use crate::options::{Method, Options};
-use crate::problem::{Aim, Problem, SharedMap, Start, Terms};
+use crate::problem::{Aim, Given, Problem, SharedMap, Start, Terms};
 use crate::results::{Divergence, Kernels, Solution, Times};
 use crate::solver::Solver;
 use crate::term::Scaling;
@@ -42,7 +42,7 @@ use crate::words::{Cloud, Term};
 /// assert!(flow.points.iter().zip([0.0, 1.0, 2.0]).all(|(x, y)| (x - y).abs() < 0.02));
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub fn flow(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) -> Result<Flow> {
+pub fn flow(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options) -> Result<Flow> {
     Descent::new(options).flow(mu, nu)
 }
 
@@ -68,8 +68,8 @@ type Each<'s> = dyn FnMut(&Step<'_>) -> Next + Send + 's;
 /// assert!(found.rest == Rest::Still && values.is_sorted_by(|a, b| a >= b));
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub struct Descent<'s, 'o> {
-    options: &'o Options<'o>,
+pub struct Descent<'s> {
+    options: Options,
     step: f64,
     momentum: f64,
     max_steps: usize,
@@ -184,14 +184,14 @@ pub struct FreeBarycenter {
     pub times: Times,
 }
 
-impl<'s, 'o> Descent<'s, 'o> {
+impl<'s> Descent<'s> {
     /// Steps of size 1 at most, momentum 0.5, a hundred steps, or until the gradient is a thousandth of the first one.
     ///
     /// A [`time_limit`](crate::options::OptionsBuilder::time_limit) is that of all steps together. Each solve starts from the
     /// potentials of the step before.
-    pub fn new(options: &'o Options<'o>) -> Self {
+    pub fn new(options: &Options) -> Self {
         Descent {
-            options,
+            options: options.clone(),
             step: 1.0,
             momentum: 0.5,
             max_steps: 100,
@@ -596,10 +596,10 @@ impl Walk<'_> {
     }
 }
 
-impl std::fmt::Debug for Descent<'_, '_> {
+impl std::fmt::Debug for Descent<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Descent")
-            .field("options", self.options)
+            .field("options", &self.options)
             .field("step", &self.step)
             .field("momentum", &self.momentum)
             .field("max_steps", &self.max_steps)
@@ -635,14 +635,15 @@ fn moved_to<'a>(measure: &Measure<'_>, points: &'a [f64]) -> Result<Measure<'a>>
 fn kernels_of(
     start: &Measure<'_>,
     targets: &[&Measure<'_>],
-    options: &Options<'_>,
+    options: &Options,
 ) -> Result<(Option<SharedMap>, bool)> {
     if is_of_pair(&options.method) {
         return Ok((None, true));
     }
     if matches!(options.method, Method::Auto) {
         // Random features of a divergence are those of its three terms, so that their errors cancel.
-        let problem = Problem::aimed(start, targets[0], options, Terms::All, Aim::Terms)?;
+        let asked = (options, &Given::default());
+        let problem = Problem::aimed(start, targets[0], asked, Terms::All, Aim::Terms)?;
         return Ok((None, problem.kernels() == Kernels::Shared));
     }
     let all: Vec<&Measure<'_>> = std::iter::once(start).chain(targets.iter().copied()).collect();
@@ -653,7 +654,7 @@ fn kernels_of(
 struct Objective<'t> {
     targets: &'t [&'t Measure<'t>],
     shares: &'t [f64],
-    options: &'t Options<'t>,
+    options: &'t Options,
     debiased: bool,
     source: TermSource<'t>,
     /// Whether the three terms of a pair have one kernel.
@@ -733,7 +734,7 @@ impl From<Error> for Halt {
 
 type Trial<T> = std::result::Result<T, Halt>;
 
-impl<'t> Objective<'t> {
+impl Objective<'_> {
     /// The value and the gradient where `mu` is.
     fn at(
         &mut self,
@@ -764,7 +765,7 @@ impl<'t> Objective<'t> {
     }
 
     /// The options with the time that is left.
-    fn options(&self) -> Trial<Options<'t>> {
+    fn options(&self) -> Trial<Options> {
         self.options.since(self.begun).ok_or(Halt::Rest(Rest::TimeLimit))
     }
 
@@ -814,7 +815,7 @@ impl<'t> Objective<'t> {
             let options = self.options()?;
             let before = last.and_then(|last| last.parts[0].divergence());
             let start = before.map_or(Start::Flat, |d| Start::Potential(&d.self_x.potential_x));
-            let solved = self.own(mu, start, &options, &mut solver(&options, observer))?;
+            let solved = self.own(mu, start, &mut solver(&options, observer))?;
             self.done(&solved.solution)?;
             add(&mut state.gradient, -0.5, &solved.gradient()?);
             own = Some(solved.solution);
@@ -823,7 +824,7 @@ impl<'t> Objective<'t> {
             if self.debiased && self.selves[k].is_none() {
                 let options = self.options()?;
                 let mut solver = solver(&options, observer);
-                let solved = self.own(self.targets[k], Start::Flat, &options, &mut solver);
+                let solved = self.own(self.targets[k], Start::Flat, &mut solver);
                 let solution = in_target(k, solved)?.solution;
                 self.done(&solution)?;
                 self.selves[k] = Some(solution);
@@ -836,7 +837,7 @@ impl<'t> Objective<'t> {
             let otherwise = own.as_ref().map_or(Start::Flat, |x| Start::Similar(&x.potential_x));
             let how = (otherwise, Aim::Own);
             let clouds = [mu, self.targets[k]];
-            let first = self.source.cross([0, k + 1], clouds, how, &options, &mut solver);
+            let first = self.source.cross([0, k + 1], clouds, how, &mut solver);
             let solved = first.and_then(|first| SolvedTerm::new(Term::Cross, first, &mut solver));
             let solved = in_target(k, solved)?;
             self.done(&solved.solution)?;
@@ -858,12 +859,11 @@ impl<'t> Objective<'t> {
     /// A measure with itself.
     fn own<'p>(
         &mut self,
-        mu: &'p Measure<'p>,
+        mu: &Measure<'p>,
         start: Start<'_>,
-        options: &'p Options<'p>,
         solver: &mut Solver<'_, '_>,
     ) -> Result<SolvedTerm<'p>> {
-        let first = self.source.own(0, mu, (start, Aim::Own), options, solver)?;
+        let first = self.source.own(0, mu, (start, Aim::Own), solver)?;
         SolvedTerm::new(Term::SelfX, first, solver)
     }
 }

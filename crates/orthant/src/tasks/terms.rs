@@ -4,31 +4,21 @@ use crate::control::{Observer, Stop};
 use crate::error::Result;
 use crate::measure::{Measure, Points};
 use crate::numerics::simd::Float;
-use crate::options::{Anchors, Cost, Features, Method, Options};
-use crate::problem::{Aim, FeatureCache, Left, Problem, SharedMap, Start, Terms};
+use crate::options::{Anchors, Features, Method, Options, features_of};
+use crate::problem::{Aim, FeatureCache, Given, Left, Problem, SharedMap, Start, Terms};
 use crate::results::Solution;
 use crate::solver::Solver;
 use crate::term::Scaling;
 use crate::words::Term;
 
-/// The features of a method, if it has any.
-pub(super) fn features_of<'m>(method: &'m Method<'_>) -> Option<&'m Features<'m>> {
-    match method {
-        Method::Factored(features)
-        | Method::Dense(Cost::Features(features))
-        | Method::Online(Cost::Features(features)) => Some(features),
-        _ => None,
-    }
-}
-
 /// Whether the kernel depends on which two clouds meet.
-pub(super) fn is_of_pair(method: &Method<'_>) -> bool {
+pub(super) fn is_of_pair(method: &Method) -> bool {
     let adaptive = matches!(features_of(method), Some(Features::Gaussian(Anchors::Adaptive)));
     adaptive || matches!(method, Method::Nystrom(_))
 }
 
 /// Whether one map may serve all clouds.
-fn may_share_map(method: &Method<'_>) -> bool {
+fn may_share_map(method: &Method) -> bool {
     let lattice = matches!(features_of(method), Some(Features::Gaussian(Anchors::Lattice { .. })));
     features_of(method).is_some() && !lattice && !is_of_pair(method)
 }
@@ -36,7 +26,7 @@ fn may_share_map(method: &Method<'_>) -> bool {
 /// One map for all clouds, if theirs may be one.
 pub(super) fn common_map(
     measures: &[&Measure<'_>],
-    options: &Options<'_>,
+    options: &Options,
 ) -> Result<Option<SharedMap>> {
     if may_share_map(&options.method) {
         SharedMap::new(&together(measures)?, options)
@@ -67,10 +57,10 @@ pub(super) fn is_interrupted(solution: &Solution) -> bool {
 }
 
 /// A solver, watched by the observer that there is.
-pub(super) fn solver<'s, 'o>(
-    options: &'o Options<'o>,
+pub(super) fn solver<'s, 'd>(
+    options: &Options,
     observer: &'s mut Option<&mut dyn Observer>,
-) -> Solver<'s, 'o> {
+) -> Solver<'s, 'd> {
     let solver = Solver::new(options);
     match observer {
         Some(observer) => solver.observer(&mut **observer),
@@ -123,13 +113,13 @@ impl TermSource<'_> {
 
     fn problem<'p>(
         &self,
-        [mu, nu]: [&'p Measure<'p>; 2],
-        options: &'p Options<'p>,
+        [mu, nu]: [&Measure<'p>; 2],
+        options: &Options,
         terms: Terms,
         aim: Aim,
     ) -> Result<Problem<'p>> {
         match self {
-            TermSource::Apart => Problem::aimed(mu, nu, options, terms, aim),
+            TermSource::Apart => Problem::aimed(mu, nu, (options, &Given::default()), terms, aim),
             TermSource::Shared { map, .. } => Problem::with_map(map, mu, nu, options, terms),
         }
     }
@@ -138,12 +128,11 @@ impl TermSource<'_> {
     pub(super) fn own<'p>(
         &mut self,
         number: usize,
-        mu: &'p Measure<'p>,
+        mu: &Measure<'p>,
         (start, aim): (Start<'_>, Aim),
-        options: &'p Options<'p>,
         solver: &mut Solver<'_, '_>,
     ) -> Result<First<'p>> {
-        let problem = self.problem([mu, mu], options, Terms::Own, aim)?;
+        let problem = self.problem([mu, mu], solver.options(), Terms::Own, aim)?;
         solver.or_exactly(problem, Terms::Own, |solver, problem| {
             let left = problem.all_left();
             self.solve(problem, [number; 2], (Term::SelfX, start), &left, solver)
@@ -154,14 +143,13 @@ impl TermSource<'_> {
     pub(super) fn cross<'p>(
         &mut self,
         numbers: [usize; 2],
-        [mu, nu]: [&'p Measure<'p>; 2],
+        clouds: [&Measure<'p>; 2],
         (otherwise, aim): (Start<'_>, Aim),
-        options: &'p Options<'p>,
         solver: &mut Solver<'_, '_>,
     ) -> Result<First<'p>> {
-        let problem = self.problem([mu, nu], options, Terms::Cross, aim)?;
+        let problem = self.problem(clouds, solver.options(), Terms::Cross, aim)?;
         solver.or_exactly(problem, Terms::Cross, |solver, problem| {
-            solver.cross_by(problem, mu, nu, otherwise, |solver, start, left| {
+            solver.cross_by(problem, otherwise, |solver, start, left| {
                 self.solve(problem, numbers, (Term::Cross, start), left, solver)
             })
         })

@@ -47,15 +47,13 @@ use crate::error::{Error, Result};
 use crate::features::FeatureMatrix;
 use crate::measure::{Measure, Points, are_counted, coordinates};
 use crate::numerics::simd;
-use crate::options::{
-    Anchors, Cost, Features, Method, Options, is_euclidean, is_of_points, without_gauge,
-};
-use crate::problem::{Aim, Described, Problem, Start, Terms};
+use crate::options::{Anchors, Method, Options, has_two_maps, is_euclidean, without_gauge};
+use crate::problem::{Aim, Described, Given, Problem, Start, Terms};
 use crate::results::{Divergence, Interval, Times, Used};
-use crate::rows::LogRows;
+use crate::rows::{CostMatrix, LogRows};
 use crate::sinkhorn::anderson::Anderson;
 use crate::solver::Solver;
-use crate::words::{Cloud, Phase, Term};
+use crate::words::{Cloud, Phase, Shape, Term};
 
 /// Tests whether two clouds are draws from one distribution, with this many random permutations.
 ///
@@ -76,14 +74,15 @@ pub fn two_sample(
     mu: &Measure<'_>,
     nu: &Measure<'_>,
     permutations: usize,
-    options: &Options<'_>,
+    options: &Options,
 ) -> Result<TwoSample> {
     TwoSampleTest::new(options).permutations(permutations).run(mu, nu)
 }
 
-/// A test with an observer.
-pub struct TwoSampleTest<'s, 'o> {
-    options: &'o Options<'o>,
+/// A test with an observer, or with a kernel that is given by matrices.
+pub struct TwoSampleTest<'s, 'd> {
+    options: Options,
+    given: Given<'d>,
     permutations: usize,
     observer: Option<&'s mut Watch<'s>>,
 }
@@ -162,13 +161,30 @@ impl TwoSample {
     }
 }
 
-impl<'s, 'o> TwoSampleTest<'s, 'o> {
+impl<'s, 'd> TwoSampleTest<'s, 'd> {
     /// A test with these options, whose seed is that of the permutations too.
     ///
-    /// Marginals are kept: of such options `rho` is an error, as is the Nystrom approximation. A cost matrix is that of the
-    /// points of both clouds, those of the first before those of the second, with themselves. A time limit ends the test with the permutations done by then.
-    pub fn new(options: &'o Options<'o>) -> Self {
-        TwoSampleTest { options, permutations: 999, observer: None }
+    /// Marginals are kept: of such options `rho` is an error, as is the Nystrom approximation. A time limit ends the test
+    /// with the permutations done by then.
+    pub fn new(options: &Options) -> Self {
+        let (options, given) = (options.clone(), Given::default());
+        TwoSampleTest { options, given, permutations: 999, observer: None }
+    }
+
+    /// Takes the cost of every pair from a matrix: that of the points of both clouds, those of the first before those of
+    /// the second, with themselves. It is symmetric. See [`Solver::costs`].
+    #[must_use]
+    pub fn costs(mut self, matrix: CostMatrix<'d>) -> Self {
+        self.given.costs = Some(matrix);
+        self
+    }
+
+    /// Takes positive features from matrices, a row for each point of the first cloud and of the second. See
+    /// [`Solver::features`].
+    #[must_use]
+    pub fn features(mut self, x: FeatureMatrix<'d>, y: FeatureMatrix<'d>) -> Self {
+        self.given.features = Some([x, y]);
+        self
     }
 
     /// Number of random permutations. Default: 999.
@@ -193,15 +209,14 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
     /// weight zero are left out.
     pub fn run(self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<TwoSample> {
         let begun = Instant::now();
-        let TwoSampleTest { options, permutations, mut observer } = self;
+        let TwoSampleTest { options, given, permutations, mut observer } = self;
         // Whatever is done looks at the time of the whole.
         let clock = options.clock();
         let options = &options.timed(&clock);
-        check(options, permutations, [mu, nu])?;
-        let given = !is_of_points(&options.method);
-        let pool = Pool::new([mu, nu], given)?;
-        let common = pooled_options(options)?;
-        let whole = pooled_problem(&pool.measure, &common)?;
+        check((options, &given), permutations, [mu, nu])?;
+        let pool = Pool::new([mu, nu], !given.is_empty())?;
+        let common = pooled_options(options, &given);
+        let whole = pooled_problem(&pool.measure, (&common, &pooled_matrices(&given)?))?;
         let own = whole.between(&pool.measure, &pool.measure, &common, Terms::All)?;
         let single = single_options(&common);
         let own_single = whole.between(&pool.measure, &pool.measure, &single, Terms::All)?;
@@ -229,7 +244,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
             single: &each,
             h: &h,
             table,
-            given,
+            given: !given.is_empty(),
             seed: options.seed,
         };
         let prepared = begun.elapsed();
@@ -273,7 +288,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
         };
         let own = match stop {
             Stop::Requested => None,
-            _ => own_divergence(mu, nu, options, &clock, &mut still)?,
+            _ => own_divergence([mu, nu], (options, &given), &clock, &mut still)?,
         };
         let Described { method, anchors, rank, reason } = whole.described();
         let null: Vec<f64> = results[1..].iter().map(|r| r.value).collect();
@@ -305,7 +320,7 @@ impl<'s, 'o> TwoSampleTest<'s, 'o> {
 impl std::fmt::Debug for TwoSampleTest<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TwoSampleTest")
-            .field("options", self.options)
+            .field("options", &self.options)
             .field("permutations", &self.permutations)
             .finish_non_exhaustive()
     }
@@ -314,20 +329,18 @@ impl std::fmt::Debug for TwoSampleTest<'_, '_> {
 /// The divergence of the clouds in the time that is left; nothing where there is no time, or it cannot be had: the p-value
 /// does not need it.
 fn own_divergence(
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    options: &Options<'_>,
+    [mu, nu]: [&Measure<'_>; 2],
+    (options, given): (&Options, &Given<'_>),
     clock: &Clock,
     observer: &mut dyn Observer,
 ) -> Result<Option<Divergence>> {
     // A cost matrix is that of the points of both clouds: it has no terms.
-    let is_matrix =
-        matches!(options.method, Method::Dense(Cost::Matrix(_)) | Method::Online(Cost::Matrix(_)));
-    if is_matrix || clock.is_over() {
+    if given.costs.is_some() || clock.is_over() {
         return Ok(None);
     }
     let options = Options { time_limit: clock.left(), ..options.clone() };
-    match clock.try_run(|| Solver::new(&options).observer(observer).divergence(mu, nu)) {
+    match clock.try_run(|| Solver::new(&options).given(given).observer(observer).divergence(mu, nu))
+    {
         Err(Error::Cancelled) => Err(Error::Cancelled),
         Err(_) => Ok(None),
         solved => solved,
@@ -338,7 +351,11 @@ fn own_divergence(
 const DIVERGENCE: f64 = 32.0;
 
 /// Whether the options go with the test.
-fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) -> Result<()> {
+fn check(
+    (options, given): (&Options, &Given<'_>),
+    permutations: usize,
+    clouds: [&Measure<'_>; 2],
+) -> Result<()> {
     let task = "a two-sample test";
     if permutations == 0 {
         let (name, expected) = ("the number of permutations", "at least 1");
@@ -355,75 +372,65 @@ fn check(options: &Options<'_>, permutations: usize, clouds: [&Measure<'_>; 2]) 
     if !(x.is_finite() && y.is_finite()) {
         return Err(Error::Masses { x, y });
     }
-    let [n, m] = clouds.map(|c| c.weights().len());
-    match &options.method {
-        Method::Nystrom(_) => {
-            let (what, remedy) =
-                ("the Nystrom approximation", "use positive features or an exact method");
-            Err(Error::NotFor { what, task, remedy })
-        }
-        Method::Factored(Features::Pair(..))
-        | Method::Dense(Cost::Features(Features::Pair(..)))
-        | Method::Online(Cost::Features(Features::Pair(..))) => Err(Error::NoSelfTerms {
-            given: "a pair of feature maps",
-            remedy: "use one map for both clouds",
-        }),
-        Method::Dense(Cost::Matrix(matrix)) | Method::Online(Cost::Matrix(matrix)) => {
-            let (got, all) = (matrix.shape(), n + m);
-            if got.rows != all || got.columns != all {
-                let expected = crate::words::Shape { rows: all, columns: all };
-                return Err(Error::Shape { what: "the cost matrix of both clouds", expected, got });
-            }
-            matrix.check_symmetric()
-        }
-        method if is_of_points(method) && clouds[0].dim() != clouds[1].dim() => {
-            Err(Error::Dimensions { x: clouds[0].dim(), y: clouds[1].dim() })
-        }
-        // Maps say which point of which cloud they do not take.
-        method if !is_euclidean(method) => {
-            Problem::new(clouds[0], clouds[1], options, Terms::All).map(|_| ())
-        }
-        _ => Ok(()),
+    let method = &options.method;
+    if matches!(method, Method::Nystrom(_)) {
+        let (what, remedy) =
+            ("the Nystrom approximation", "use positive features or an exact method");
+        return Err(Error::NotFor { what, task, remedy });
     }
+    given.check(method)?;
+    if let Some(matrix) = &given.costs {
+        let (got, all) = (matrix.shape(), clouds.map(|c| c.weights().len()).iter().sum());
+        if got.rows != all || got.columns != all {
+            let expected = Shape { rows: all, columns: all };
+            return Err(Error::Shape { what: "the cost matrix of both clouds", expected, got });
+        }
+        return matrix.check_symmetric();
+    }
+    if given.is_empty() {
+        if has_two_maps(method) {
+            let (given, remedy) = ("a pair of feature maps", "use one map for both clouds");
+            return Err(Error::NoSelfTerms { given, remedy });
+        }
+        if clouds[0].dim() != clouds[1].dim() {
+            return Err(Error::Dimensions { x: clouds[0].dim(), y: clouds[1].dim() });
+        }
+        if is_euclidean(method) {
+            return Ok(());
+        }
+    }
+    // Maps say which point of which cloud they do not take, and matrices whether they have a row for each.
+    Problem::new(clouds[0], clouds[1], (options, given), Terms::All).map(|_| ())
 }
 
-/// The options for all points together: features that were given for each cloud are stacked.
-fn pooled_options<'o>(options: &Options<'o>) -> Result<Options<'o>> {
-    let stacked = |features: &Features<'_>| -> Result<Option<Features<'o>>> {
-        let Features::Explicit(xi, zeta) = features else { return Ok(None) };
-        if xi.rank() != zeta.rank() {
-            return Err(Error::Ranks { x: xi.rank(), y: zeta.rank() });
-        }
-        let all = FeatureMatrix::stacked(xi, zeta)?;
-        Ok(Some(Features::Explicit(all.clone(), all)))
-    };
-    let method = match &options.method {
-        Method::Factored(features) => stacked(features)?.map(Method::Factored),
-        Method::Dense(Cost::Features(f)) => stacked(f)?.map(|f| Method::Dense(Cost::Features(f))),
-        Method::Online(Cost::Features(f)) => stacked(f)?.map(|f| Method::Online(Cost::Features(f))),
-        _ => None,
-    };
+/// The options for all points together.
+fn pooled_options(options: &Options, given: &Given<'_>) -> Options {
     let common = without_gauge(options);
-    Ok(match method {
-        Some(method) => Options { method, ..common },
-        None => common,
-    })
+    // What is stored of matrices that are given is checked where it is known, as for methods that are named.
+    Options { max_memory: common.max_memory.filter(|_| given.is_empty()), ..common }
+}
+
+/// The matrices for all points together: features that were given for each cloud are stacked.
+fn pooled_matrices<'d>(given: &Given<'d>) -> Result<Given<'d>> {
+    let Some([xi, zeta]) = &given.features else { return Ok(given.clone()) };
+    let all = FeatureMatrix::stacked(xi, zeta)?;
+    Ok(Given { features: Some([all.clone(), all]), ..Given::default() })
 }
 
 /// The kernel of all points. A lattice is as fine as the smallest divergences need, which costs little; the anchors of
 /// random features are as many as for the value of all points with themselves, since a permutation has the errors of the
 /// others.
-fn pooled_problem<'p>(all: &'p Measure<'p>, options: &'p Options<'p>) -> Result<Problem<'p>> {
-    let whole = Problem::new(all, all, options, Terms::Cross)?;
+fn pooled_problem<'p>(all: &Measure<'p>, asked: (&Options, &Given<'p>)) -> Result<Problem<'p>> {
+    let whole = Problem::new(all, all, asked, Terms::Cross)?;
     if whole.is_aimed() && whole.is_lattice() {
-        let finer = Problem::aimed(all, all, options, Terms::Cross, Aim::Smallest);
+        let finer = Problem::aimed(all, all, asked, Terms::Cross, Aim::Smallest);
         return Ok(finer.ok().filter(Problem::is_lattice).unwrap_or(whole));
     }
     Ok(whole)
 }
 
 /// The options for solves one by one, on the kernel that there is: no lattice is made finer, nothing is chosen.
-fn single_options<'o>(common: &Options<'o>) -> Options<'o> {
+fn single_options(common: &Options) -> Options {
     let method = match &common.method {
         Method::Auto => Method::gaussian(),
         other => other.clone(),
@@ -500,7 +507,7 @@ const DEFAULT_MEMORY: f64 = 4e9;
 
 impl Table {
     /// Nothing for lattices, and where the memory does not suffice.
-    fn new(own: &Problem<'_>, h: &[f64], options: &Options<'_>) -> Result<Option<Self>> {
+    fn new(own: &Problem<'_>, h: &[f64], options: &Options) -> Result<Option<Self>> {
         let Some((source, entries)) = own.kernel(Term::SelfX).rows() else { return Ok(None) };
         let (rows, columns) = (source.rows(), source.rank());
         let bytes = 8.0 * rows as f64 * columns as f64;
@@ -569,7 +576,7 @@ fn fill(source: &dyn LogRows, h: &[f64], entries: bool, values: &mut [f64]) {
 struct Test<'t> {
     pool: &'t Pool,
     whole: &'t Problem<'t>,
-    single: &'t Options<'t>,
+    single: &'t Options,
     /// Potential of all points with themselves.
     h: &'t [f64],
     table: Option<Table>,
@@ -790,13 +797,7 @@ impl Part {
     }
 
     /// `v <- b / K~ u`, and what follows.
-    fn advance_second(
-        &mut self,
-        products: &[f64],
-        width: usize,
-        options: &Options<'_>,
-        last: bool,
-    ) {
+    fn advance_second(&mut self, products: &[f64], width: usize, options: &Options, last: bool) {
         self.anderson.sent(&self.g);
         for ((g, back), &j) in self.g.iter_mut().zip(&mut self.back).zip(&self.members[0]) {
             let product = products[j * width];
@@ -834,7 +835,7 @@ fn in_range(product: f64) -> bool {
 }
 
 /// The terms of some permutations together, until all have converged.
-fn iterate(table: &Table, parts: &mut [Part], options: &Options<'_>) {
+fn iterate(table: &Table, parts: &mut [Part], options: &Options) {
     let (points, count) = (parts[0].labels.len(), parts.len());
     let (wide, narrow) = (3 * count, count);
     let (mut u, mut out) = (vec![0.0; points * wide], vec![0.0; points * wide]);

@@ -30,7 +30,7 @@ pub(crate) enum FeatureSource<'p> {
     /// Maps of points, one for each cloud.
     Maps([Arc<dyn FeatureMap>; 2]),
     /// Matrices, a row for each point.
-    Given([&'p FeatureMatrix<'p>; 2]),
+    Given([FeatureMatrix<'p>; 2]),
 }
 
 /// What a solve iterates over.
@@ -99,7 +99,7 @@ impl<'p> FeatureKernel<'p> {
                 Box::new(cancel.guard(Mapped::new(&*maps[cloud as usize], points)))
             }
             FeatureSource::Given(matrices) => {
-                let matrix = matrices[cloud as usize];
+                let matrix = &matrices[cloud as usize];
                 match self.site.measure(cloud).indices(part == Part::Support) {
                     None => Box::new(cancel.guard(matrix)),
                     Some(indices) => Box::new(cancel.guard(matrix.select(indices))),

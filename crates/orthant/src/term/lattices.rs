@@ -35,18 +35,18 @@ impl GaugedTerm<'_> {
     }
 
     /// The error that the kernel may have, in units of the cost, judged by the value of Gaussians.
-    pub(crate) fn allowed(&self, options: &Options<'_>) -> f64 {
+    pub(crate) fn allowed(&self, options: &Options) -> f64 {
         let value = || self.gauged.gauge.gaussian_value().unwrap_or(0.0);
         self.gauged.error.unwrap_or_else(|| options.accuracy * value())
     }
 
     /// The lattice for the accuracy asked for.
-    pub(crate) fn lattice(&self, options: &Options<'_>) -> Option<Lattice> {
+    pub(crate) fn lattice(&self, options: &Options) -> Option<Lattice> {
         self.lattice_for(self.allowed(options), options)
     }
 
     /// The lattice whose error is at most this.
-    pub(crate) fn lattice_for(&self, error: f64, options: &Options<'_>) -> Option<Lattice> {
+    pub(crate) fn lattice_for(&self, error: f64, options: &Options) -> Option<Lattice> {
         let [low, high] = self.midpoints();
         if low.len() > MOST_AXES {
             return None;
@@ -78,7 +78,7 @@ const NEAR: [f64; 4] = [1e-7, 1e-4, 1e-2, 0.1];
 const QUICK: f64 = 4.0;
 
 /// The finest lattice that is quick beside the exact kernel, if there is one.
-pub(super) fn near(term: &GaugedTerm<'_>, options: &Options<'_>) -> Option<Lattice> {
+pub(super) fn near(term: &GaugedTerm<'_>, options: &Options) -> Option<Lattice> {
     let [low, high] = term.midpoints();
     if low.len() > MOST_AXES {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn near(term: &GaugedTerm<'_>, options: &Options<'_>) -> Option<Latti
 /// Memory that a choice may take, in bytes, where nobody says how much.
 const DEFAULT_MEMORY: f64 = 4e9;
 
-pub(crate) fn fits(bytes: f64, options: &Options<'_>) -> bool {
+pub(crate) fn fits(bytes: f64, options: &Options) -> bool {
     bytes <= options.max_memory.map_or(DEFAULT_MEMORY, |limit| limit as f64)
 }
 

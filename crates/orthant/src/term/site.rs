@@ -21,8 +21,8 @@ use crate::words::{Cloud, Part, Shape, Term, clouds};
 pub(crate) struct Site<'p> {
     term: Term,
     /// The first measure of the problem and the second, whichever of them the term is of.
-    measures: [&'p Measure<'p>; 2],
-    options: &'p Options<'p>,
+    measures: [Measure<'p>; 2],
+    options: Options,
     /// Ends passes over the points.
     cancel: Cancel,
     space: Space<'p>,
@@ -36,7 +36,7 @@ pub(crate) enum Space<'p> {
     /// The squared Euclidean cost of points in the coordinates of the user, which a frame brings into range.
     Framed(Frame),
     /// Costs that are given one by one.
-    Matrix(&'p CostMatrix<'p>),
+    Matrix(CostMatrix<'p>),
     /// The cost is what the features say: points are in the coordinates of the user.
     Features,
 }
@@ -57,11 +57,12 @@ pub(super) struct Arrival<'a> {
 impl<'p> Site<'p> {
     pub(crate) fn new(
         term: Term,
-        measures: [&'p Measure<'p>; 2],
-        options: &'p Options<'p>,
+        measures: [&Measure<'p>; 2],
+        options: &Options,
         cancel: &Cancel,
         space: Space<'p>,
     ) -> Self {
+        let (measures, options) = (measures.map(Measure::clone), options.clone());
         Site { term, measures, options, cancel: cancel.clone(), space }
     }
 
@@ -69,8 +70,8 @@ impl<'p> Site<'p> {
     pub(crate) fn moved<'q>(
         &self,
         term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
+        measures: [&Measure<'q>; 2],
+        options: &Options,
         cancel: &Cancel,
     ) -> Result<Site<'q>>
     where
@@ -81,14 +82,14 @@ impl<'p> Site<'p> {
                 Space::gauged(Gauged::new(gauged.gauge.clone(), term, measures)?)
             }
             Space::Framed(frame) => Space::Framed(frame.clone()),
-            Space::Matrix(matrix) => Space::Matrix(matrix),
+            Space::Matrix(matrix) => Space::Matrix(matrix.clone()),
             Space::Features => Space::Features,
         };
         Ok(Site::new(term, measures, options, cancel, space))
     }
 
-    pub(crate) fn options(&self) -> &'p Options<'p> {
-        self.options
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
     }
 
     pub(crate) fn cancel(&self) -> &Cancel {
@@ -109,17 +110,17 @@ impl<'p> Site<'p> {
         if self.is_self() { cloud } else { cloud.other() }
     }
 
-    pub(crate) fn measure(&self, cloud: Cloud) -> &'p Measure<'p> {
-        self.measures[cloud as usize]
+    pub(crate) fn measure(&self, cloud: Cloud) -> &Measure<'p> {
+        &self.measures[cloud as usize]
     }
 
     /// The points of positive weight of a cloud, among those of all processes.
-    pub(crate) fn span(&self, cloud: Cloud) -> &'p Span {
+    pub(crate) fn span(&self, cloud: Cloud) -> &Span {
         self.measure(cloud).support().points.span()
     }
 
     /// The weights of the two supports of the term.
-    pub(crate) fn weights(&self) -> [&'p [f64]; 2] {
+    pub(crate) fn weights(&self) -> [&[f64]; 2] {
         self.clouds().map(|cloud| self.measure(cloud).support().weights)
     }
 
@@ -168,7 +169,7 @@ impl<'p> Site<'p> {
 
     /// The marginals, if they are relaxed.
     pub(crate) fn unbalanced(&self) -> Option<Unbalanced> {
-        let Options { epsilon, rho, .. } = *self.options;
+        let Options { epsilon, rho, .. } = self.options;
         if !self.options.is_unbalanced() {
             return None;
         }
@@ -215,8 +216,8 @@ impl<'p> Site<'p> {
     pub(crate) fn redone<'q>(
         &self,
         term: Term,
-        measures: [&'q Measure<'q>; 2],
-        options: &'q Options<'q>,
+        measures: [&Measure<'q>; 2],
+        options: &Options,
         ratio: f64,
     ) -> Site<'q> {
         let Space::Gauged(gauged) = &self.space else { panic!("only gauges can be scaled") };
@@ -398,12 +399,12 @@ impl<'p> Site<'p> {
 
     /// The finest lattice that is quick beside the exact kernel, if there is one.
     pub(super) fn near_lattice(&self) -> Option<Lattice> {
-        lattices::near(&self.gauged_term()?, self.options)
+        lattices::near(&self.gauged_term()?, &self.options)
     }
 
     /// Whether lattices of the term whose errors are at most this can be had, where the cost has lattices.
     pub(crate) fn has_lattice(&self, error: f64) -> bool {
-        self.gauged_term().is_none_or(|term| term.lattice_for(error, self.options).is_some())
+        self.gauged_term().is_none_or(|term| term.lattice_for(error, &self.options).is_some())
     }
 
     fn gauged_term(&self) -> Option<GaugedTerm<'_>> {

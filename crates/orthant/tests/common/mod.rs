@@ -3,10 +3,47 @@
 
 pub(crate) mod shapes;
 
-use orthant::{Measure, Points};
+use orthant::features::FeatureMatrix;
+use orthant::{CostMatrix, Measure, Method, Options, Points, Solver};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+
+/// The kernel of a test: a method, and matrices where these give the kernel.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel<'d> {
+    pub(crate) method: Method,
+    costs: Option<CostMatrix<'d>>,
+    features: Option<[FeatureMatrix<'d>; 2]>,
+}
+
+impl From<Method> for Kernel<'_> {
+    fn from(method: Method) -> Self {
+        Kernel { method, costs: None, features: None }
+    }
+}
+
+impl<'d> Kernel<'d> {
+    pub(crate) fn costs(method: Method, matrix: CostMatrix<'d>) -> Self {
+        Kernel { method, costs: Some(matrix), features: None }
+    }
+
+    pub(crate) fn features(method: Method, x: FeatureMatrix<'d>, y: FeatureMatrix<'d>) -> Self {
+        Kernel { method, costs: None, features: Some([x, y]) }
+    }
+
+    /// A solve with these options, whose method is that of the kernel.
+    pub(crate) fn solver<'s>(&self, options: &Options) -> Solver<'s, 'd> {
+        let mut solver = Solver::new(options);
+        if let Some(matrix) = &self.costs {
+            solver = solver.costs(matrix.clone());
+        }
+        if let Some([x, y]) = &self.features {
+            solver = solver.features(x.clone(), y.clone());
+        }
+        solver
+    }
+}
 
 /// `n` draws from `N(mean, deviation^2 I)` in `d` dimensions.
 pub(crate) fn normal(n: usize, mean: &[f64], deviation: f64, seed: u64) -> Vec<f64> {

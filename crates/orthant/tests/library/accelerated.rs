@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{figure_1, normal, relative, wide_weights};
+use crate::common::{Kernel, figure_1, normal, relative, wide_weights};
 use orthant::features::{ArcCosine, FeatureMatrix};
 use orthant::{
-    Error, Measure, Method, Options, Points, Precision, Solution, Solver, Stop,
-    control::{Next, Progress},
+    CostMatrix, Error, Measure, Method, Options, Points, Precision, Solution, Solver, Stop,
+    control::{Next, Observer, Progress},
     divergence,
-    options::{Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks, OptionsBuilder},
+    options::{Algorithm, Anchors, Cost, Features, Landmarks, OptionsBuilder},
     rot,
 };
 use rayon::ThreadPoolBuilder;
@@ -173,9 +173,7 @@ impl Small {
 
 /// Dual values and errors of all iterations of a solve.
 fn watched(
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    options: &Options<'_>,
+    solve: impl FnOnce(&mut dyn Observer) -> orthant::Result<Solution>,
 ) -> (Solution, Vec<f64>, Vec<f64>) {
     let (mut values, mut errors) = (Vec::new(), Vec::new());
     let mut observer = |p: &mut Progress<'_>| {
@@ -184,13 +182,13 @@ fn watched(
         assert_eq!(p.iteration, values.len());
         Next::Continue
     };
-    let solution = Solver::new(options).observer(&mut observer).rot(mu, nu).unwrap();
+    let solution = solve(&mut observer).unwrap();
     assert_eq!(solution.iterations, values.len());
     (solution, values, errors)
 }
 
 /// Every operator that there is between the clouds.
-fn operators(mu: &Measure<'_>, nu: &Measure<'_>) -> Vec<(&'static str, Method<'static>)> {
+fn operators(mu: &Measure<'_>, nu: &Measure<'_>) -> Vec<(&'static str, Kernel<'static>)> {
     let (n, m) = (mu.points().len(), nu.points().len());
     let map = |seed| Arc::new(ArcCosine::new(2, 1, 0.5, 1.2, 80, seed).unwrap());
     let entry = |i: usize| 0.1 + ((i * 37) % 101) as f64 / 50.0;
@@ -200,7 +198,7 @@ fn operators(mu: &Measure<'_>, nu: &Measure<'_>) -> Vec<(&'static str, Method<'s
     let costs = || CostMatrix::new((0..n * m).map(entry).collect::<Vec<f64>>(), n, m).unwrap();
     let gaussian = |anchors| Method::Factored(Features::Gaussian(anchors));
     let paper = || Features::Gaussian(Anchors::Paper { centred: true });
-    vec![
+    let methods = [
         ("automatic", Method::Auto),
         ("paper", Method::paper()),
         ("sobol", Method::gaussian()),
@@ -210,20 +208,24 @@ fn operators(mu: &Measure<'_>, nu: &Measure<'_>) -> Vec<(&'static str, Method<'s
         ("arc-cosine", Method::Factored(Features::ArcCosine { order: 1, kappa: 0.5, sigma: 1.2 })),
         ("map", Method::Factored(Features::Map(map(1)))),
         ("pair", Method::Factored(Features::Pair(map(1), map(2)))),
-        ("matrices", Method::Factored(Features::Explicit(matrix(n), matrix(m)))),
         ("dense", Method::dense()),
         ("online", Method::online()),
-        ("dense costs", Method::Dense(Cost::Matrix(costs()))),
-        ("online costs", Method::Online(Cost::Matrix(costs()))),
         ("dense features", Method::Dense(Cost::Features(paper()))),
         ("online features", Method::Online(Cost::Features(paper()))),
         ("leverage scores", Method::nystrom()),
         ("uniform landmarks", Method::Nystrom(Landmarks::Uniform)),
-    ]
+    ];
+    let mut all: Vec<_> = methods.map(|(name, method)| (name, method.into())).into();
+    all.extend([
+        ("matrices", Kernel::features(Method::gaussian(), matrix(n), matrix(m))),
+        ("dense costs", Kernel::costs(Method::dense(), costs())),
+        ("online costs", Kernel::costs(Method::online(), costs())),
+    ]);
+    all
 }
 
 /// Options for an operator: lattices take no rank.
-fn options<'m>(epsilon: f64, name: &str, method: &Method<'m>) -> OptionsBuilder<'m> {
+fn options(epsilon: f64, name: &str, method: &Method) -> OptionsBuilder {
     let options = Options::builder(epsilon).method(method.clone()).max_iterations(200_000);
     if name.contains("lattice") { options } else { options.rank(60) }
 }
@@ -233,18 +235,18 @@ fn every_operator_has_the_value_of_algorithm_1() {
     let (mu, nu) = clouds(70, 55);
     let mut counts = [0, 0];
     for epsilon in [2.0, 0.3, 0.05] {
-        for (name, method) in operators(&mu, &nu) {
+        for (name, kernel) in operators(&mu, &nu) {
             for precision in [Precision::F64, Precision::F32] {
                 let single = precision == Precision::F32;
-                if matches!(method, Method::Nystrom(_)) && (single || epsilon < 0.3) {
+                if matches!(kernel.method, Method::Nystrom(_)) && (single || epsilon < 0.3) {
                     // Products are not positive there, for either algorithm.
                     continue;
                 }
                 let of = |algorithm| {
-                    let options = options(epsilon, name, &method).algorithm(algorithm);
+                    let options = options(epsilon, name, &kernel.method).algorithm(algorithm);
                     let options = options.precision(precision);
                     let options = options.tolerance(if single { 1e-6 } else { 1e-10 });
-                    rot(&mu, &nu, &options.build().unwrap()).unwrap()
+                    kernel.solver(&options.build().unwrap()).rot(&mu, &nu).unwrap()
                 };
                 let (plain, fast) = (of(Algorithm::Plain), of(Algorithm::Accelerated));
                 let name = format!("{name}, {precision:?}, eps {epsilon}");
@@ -326,7 +328,8 @@ fn solves_go_step_by_step_as_the_copy_does() {
         for method in [Method::dense(), Method::online()] {
             let options = Options::builder(epsilon).method(method).gauge(false).tolerance(1e-13);
             let options = options.algorithm(Algorithm::Accelerated).max_iterations(trials);
-            let (_, values, _) = watched(&mu, &nu, &options.build().unwrap());
+            let options = options.build().unwrap();
+            let (_, values, _) = watched(|o| Solver::new(&options).observer(o).rot(&mu, &nu));
             for (k, (found, copy)) in values.iter().zip(&told.values).enumerate() {
                 let copy = epsilon * copy;
                 assert!((found - copy).abs() < within * copy.abs(), "{k}: {found} {copy}");
@@ -361,7 +364,7 @@ fn the_dual_gap_is_below_the_bound_of_the_theory_and_falls_with_the_square() {
     let bound = 4.0 * HARD * radius / lightest;
     let trials = 1000;
     let options = base().algorithm(Algorithm::Accelerated).max_iterations(trials).build().unwrap();
-    let (solution, values, _) = watched(&mu, &nu, &options);
+    let (solution, values, _) = watched(|o| Solver::new(&options).observer(o).rot(&mu, &nu));
     assert_eq!(solution.stop, Stop::IterationLimit);
     let mut scaled = Vec::new();
     for (t, value) in (1..=trials).zip(&values) {
@@ -410,14 +413,15 @@ fn as_printed_algorithm_2_does_not_converge() {
 #[test]
 fn values_rise_and_limits_are_kept() {
     let (mu, nu) = clouds(80, 60);
-    for (name, method) in operators(&mu, &nu) {
-        if matches!(method, Method::Auto | Method::Nystrom(_)) {
+    for (name, kernel) in operators(&mu, &nu) {
+        if matches!(kernel.method, Method::Auto | Method::Nystrom(_)) {
             continue;
         }
-        let fast = || options(0.02, name, &method).algorithm(Algorithm::Accelerated);
+        let fast = || options(0.02, name, &kernel.method).algorithm(Algorithm::Accelerated);
         for most in [1, 2, 7, 40] {
             let limited = fast().max_iterations(most).tolerance(1e-12).build().unwrap();
-            let (solution, values, _) = watched(&mu, &nu, &limited);
+            let (solution, values, _) =
+                watched(|o| kernel.solver(&limited).observer(o).rot(&mu, &nu));
             assert!(solution.iterations <= most && values.len() <= most, "{name}");
             assert!(values.windows(2).all(|w| w[1] >= w[0]), "{name}");
             // Values of adaptive anchors are corrected at the end.
@@ -429,13 +433,13 @@ fn values_rise_and_limits_are_kept() {
             }
         }
         let limited = fast().time_limit(Duration::ZERO).build().unwrap();
-        let solution = rot(&mu, &nu, &limited).unwrap();
+        let solution = kernel.solver(&limited).rot(&mu, &nu).unwrap();
         assert_eq!((solution.stop, solution.iterations), (Stop::TimeLimit, 1), "{name}");
         let mut third = |p: &mut Progress<'_>| {
             if p.iteration == 3 { Next::Stop } else { Next::Continue }
         };
         let all = fast().build().unwrap();
-        let solution = Solver::new(&all).observer(&mut third).rot(&mu, &nu).unwrap();
+        let solution = kernel.solver(&all).observer(&mut third).rot(&mu, &nu).unwrap();
         assert_eq!((solution.stop, solution.iterations), (Stop::Requested, 3), "{name}");
     }
 }
@@ -493,7 +497,9 @@ fn extrapolated_potentials_are_stable_at_any_epsilon() {
             let options = Options::builder(epsilon).method(method).precision(precision);
             let options = options.gauge(false).max_iterations(iterations);
             let options = options.algorithm(Algorithm::Accelerated);
-            let (solution, values, _) = watched(&mu, &nu, &options.build().unwrap());
+            let options = options.build().unwrap();
+            let (solution, values, _) =
+                watched(|o| Solver::new(&options).observer(o).rot(&mu, &nu));
             // Values that were told are dual values indeed.
             let within = if precision == Precision::F32 { 1e-5 } else { 1e-9 };
             let told = values[values.len() - 1];

@@ -1,12 +1,9 @@
 //! What an accuracy promises, against the exact kernel.
 
-use crate::common::shapes::Shape;
+use crate::common::{Kernel, shapes::Shape};
 use orthant::{
-    Certainty, Divergence, Error, Measure, Method, Options, Points, Precision,
-    compare::compare,
-    divergence, mean_squared_distance,
-    options::{Cost, CostMatrix},
-    rot,
+    Certainty, CostMatrix, Divergence, Error, Measure, Method, Options, Points, Precision,
+    compare::compare, divergence, mean_squared_distance, rot,
 };
 
 fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {
@@ -146,15 +143,16 @@ fn a_huge_epsilon_leaves_the_mean_cost() {
         let matrix = || CostMatrix::new(&costs, 40, 30).unwrap();
         for epsilon in [1e6, 1e12, 1e100, 1e300] {
             let entropy = epsilon * (40.0_f64.ln() + 30.0_f64.ln());
-            for method in [
-                Method::Auto,
-                Method::online(),
-                Method::dense(),
-                Method::Online(Cost::Matrix(matrix())),
+            for kernel in [
+                Method::Auto.into(),
+                Method::online().into(),
+                Method::dense().into(),
+                Kernel::costs(Method::online(), matrix()),
             ] {
+                let Kernel { method, .. } = &kernel;
                 let name = format!("{dim} {epsilon:e} {method:?}");
-                let options = Options::builder(epsilon).method(method).build().unwrap();
-                let s = rot(&mu, &nu, &options).unwrap();
+                let options = Options::builder(epsilon).method(method.clone()).build().unwrap();
+                let s = kernel.solver(&options).rot(&mu, &nu).unwrap();
                 // The mean cost but for range^2 / (8 eps), and rounding; the solve knows a bound of the range only, from
                 // norms, that may be four times as large.
                 let most = 16.0 * range * range / (8.0 * epsilon) + 1e-12 * mean;

@@ -13,7 +13,7 @@ fn clouds(shape: Shape, n: usize, dim: usize, seed: u64) -> [Measure<'static>; 2
     shape.pair(n, n - 100, dim, seed).map(|p| Measure::uniform(Points::new(p, dim).unwrap()))
 }
 
-fn gaussian(epsilon: f64, anchors: Anchors, rank: usize, seed: u64) -> OptionsBuilder<'static> {
+fn gaussian(epsilon: f64, anchors: Anchors, rank: usize, seed: u64) -> OptionsBuilder {
     let method = Method::Factored(Features::Gaussian(anchors));
     Options::builder(epsilon).method(method).rank(rank).seed(seed).max_iterations(2000)
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::common::{relative, shapes::Shape};
+use crate::common::{Kernel, relative, shapes::Shape};
 use orthant::{
-    Measure, Method, Options, Points, Solver, Stop,
+    CostMatrix, Measure, Method, Options, Points, Solver, Stop,
     control::{Next, Progress},
     divergence, mean_squared_distance,
-    options::{Algorithm, Cost, CostMatrix, OptionsBuilder},
+    options::{Algorithm, OptionsBuilder},
     rot,
 };
 
@@ -15,7 +15,7 @@ fn clouds(shape: Shape, n: usize, dim: usize, seed: u64) -> [Measure<'static>; 2
     shape.pair(n, n - n / 10, dim, seed).map(|p| Measure::uniform(Points::new(p, dim).unwrap()))
 }
 
-fn options(epsilon: f64, algorithm: Algorithm, method: Method<'_>) -> OptionsBuilder<'_> {
+fn options(epsilon: f64, algorithm: Algorithm, method: Method) -> OptionsBuilder {
     Options::builder(epsilon).algorithm(algorithm).method(method).max_iterations(1000)
 }
 
@@ -96,14 +96,15 @@ fn matrices_weights_divergences_and_relaxed_marginals_have_stages_too() {
         Measure::weighted(Points::new(p, 2).unwrap(), &weights(n)).unwrap()
     });
     let epsilon = 2e-3 * mean_squared_distance(&mu, &nu).unwrap();
-    let (by_matrix, by_points) = (Method::Dense(Cost::Matrix(matrix)), Method::dense());
-    let solve = |algorithm, method| {
-        let s = rot(&mu, &nu, &options(epsilon, algorithm, method).build().unwrap()).unwrap();
+    let (by_matrix, by_points) = (Kernel::costs(Method::dense(), matrix), Method::dense());
+    let solve = |algorithm, kernel: Kernel<'_>| {
+        let options = options(epsilon, algorithm, kernel.method.clone()).build().unwrap();
+        let s = kernel.solver(&options).rot(&mu, &nu).unwrap();
         assert!(s.converged(), "{}", s.iterations);
         s
     };
     let one = solve(Algorithm::Auto, by_matrix.clone());
-    let two = solve(Algorithm::Auto, by_points.clone());
+    let two = solve(Algorithm::Auto, by_points.clone().into());
     let cold = solve(Algorithm::Anderson, by_matrix);
     assert!(one.stages > 1 && two.stages > 1);
     assert!(relative(one.value, cold.value) < 1e-6);

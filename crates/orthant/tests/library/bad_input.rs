@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::common::{figure_1, relative};
+use crate::common::{Kernel, figure_1, relative};
 use orthant::anchors::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{
-    Cloud, Error, Measure, Method, Options, Points, Precision, Result, Solution, Solver,
+    Cloud, CostMatrix, Error, Measure, Method, Options, Points, Precision, Result, Solution,
+    Solver,
+    barycenter::Barycenters,
     compare::compare,
     divergence, mean_squared_distance,
-    options::{Algorithm, Anchors, Cost, CostMatrix, Features, Landmarks},
+    options::{Algorithm, Anchors, Cost, Features, Landmarks},
     results::Used,
     rot,
+    two_sample::TwoSampleTest,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -96,7 +99,7 @@ fn anchors() -> impl Strategy<Value = Anchors> {
     ]
 }
 
-fn method() -> impl Strategy<Value = Method<'static>> {
+fn method() -> impl Strategy<Value = Method> {
     let features = || {
         prop_oneof![
             anchors().prop_map(Features::Gaussian),
@@ -143,7 +146,7 @@ fn rho() -> impl Strategy<Value = [f64; 2]> {
     ]
 }
 
-fn options() -> impl Strategy<Value = Result<Options<'static>>> {
+fn options() -> impl Strategy<Value = Result<Options>> {
     let tolerance = prop_oneof![4 => Just(1e-6), 1 => anything()];
     let accuracy = prop_oneof![4 => Just(1e-3), 1 => anything()];
     let rank = prop_oneof![2 => (0_usize..40).prop_map(Some), 1 => Just(None)];
@@ -193,8 +196,8 @@ fn finite(s: &Solution) {
     assert!(s.iterations >= 1 && s.iterations <= 20 && s.rank >= 1, "{s:?}");
 }
 
-fn solve(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) {
-    match rot(mu, nu, options) {
+fn solve(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options, kernel: &Kernel<'_>) {
+    match kernel.solver(options).rot(mu, nu) {
         Ok(s) => {
             finite(&s);
             assert_eq!(s.potential_x.len(), mu.points().len());
@@ -202,7 +205,7 @@ fn solve(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options<'_>) {
         }
         Err(error) => speaks(&error),
     }
-    match divergence(mu, nu, options) {
+    match kernel.solver(options).divergence(mu, nu) {
         Ok(d) => {
             assert!(d.value.is_finite(), "{d:?}");
             d.terms().into_iter().for_each(finite);
@@ -304,7 +307,8 @@ proptest! {
                 if let Err(error) = mean_squared_distance(&mu, &nu) {
                     speaks(&error);
                 }
-                solve(&mu, &nu, &options);
+                let kernel = options.method().clone().into();
+                solve(&mu, &nu, &options, &kernel);
             }
             (mu, nu, options) => {
                 for error in [mu.err(), nu.err(), options.err()].into_iter().flatten() {
@@ -326,24 +330,24 @@ proptest! {
         let points = |n: usize| Points::new(vec![0.0; n], 1).unwrap();
         let mu = Measure::weighted(points(n), &weights[..n]).unwrap_or(Measure::uniform(points(n)));
         let nu = Measure::uniform(points(m));
-        let method = if kind < 2 {
-            CostMatrix::new(&entries[..n * m], n, m).map(|c| {
-                if kind == 0 { Method::Dense(Cost::Matrix(c)) } else { Method::Online(Cost::Matrix(c)) }
-            })
+        let kernel = if kind < 2 {
+            let method = if kind == 0 { Method::dense() } else { Method::online() };
+            CostMatrix::new(&entries[..n * m], n, m).map(|costs| Kernel::costs(method, costs))
         } else {
+            let method = if kind == 2 { Method::Auto } else { Method::online() };
             FeatureMatrix::new(&positive[..n * r], n, r).and_then(|xi| {
                 let zeta = FeatureMatrix::new(&positive[16..16 + m * r], m, r)?;
-                let features = Features::Explicit(xi, zeta);
-                Ok(if kind == 2 { Method::Factored(features) } else { Method::Online(Cost::Features(features)) })
+                Ok(Kernel::features(method, xi, zeta))
             })
         };
         let precision = if single { Precision::F32 } else { Precision::F64 };
-        let options = method.and_then(|method| {
-            Options::builder(epsilon).method(method).precision(precision).max_iterations(20)
-                .rho_x(rho[0]).rho_y(rho[1]).build()
+        let asked = kernel.and_then(|kernel| {
+            let options = Options::builder(epsilon).method(kernel.method.clone())
+                .precision(precision).max_iterations(20).rho_x(rho[0]).rho_y(rho[1]).build()?;
+            Ok((options, kernel))
         });
-        match options {
-            Ok(options) => solve(&mu, &nu, &options),
+        match asked {
+            Ok((options, kernel)) => solve(&mu, &nu, &options, &kernel),
             Err(error) => speaks(&error),
         }
     }
@@ -360,7 +364,7 @@ fn line(v: &[f64]) -> Measure<'static> {
     Measure::uniform(points(v, 1).unwrap())
 }
 
-fn with(epsilon: f64, method: Method<'_>) -> Options<'_> {
+fn with(epsilon: f64, method: Method) -> Options {
     Options::builder(epsilon).method(method).build().unwrap()
 }
 
@@ -428,7 +432,7 @@ fn epsilons_say_what_is_wrong() {
     assert!(rot(&mu, &mu, &with(1e-9, Method::Auto)).is_ok());
     let matrix = CostMatrix::new(vec![0.0, 1.0, 2.0, 3.0], 2, 2).unwrap();
     says(
-        rot(&mu, &mu, &with(1e-10, Method::Dense(Cost::Matrix(matrix)))),
+        Solver::new(&with(1e-10, Method::dense())).costs(matrix).rot(&mu, &mu),
         "epsilon = 1e-10 is too small for costs that differ by 3e0: double precision cannot resolve \
          their ratio; use epsilon of at least a billionth of the difference",
     );
@@ -492,18 +496,53 @@ fn matrices_of_the_wrong_shape_or_with_nan_say_so() {
         CostMatrix::new(vec![0.0, 1.0, 2.0, 3.0, f64::INFINITY, 5.0], 3, 2),
         "the cost of the pair (3, 1) is inf; costs must be finite",
     );
-    let transposed = || Cost::Matrix(CostMatrix::new(vec![0.0; 6], 2, 3).unwrap());
-    for method in [Method::Dense(transposed()), Method::Online(transposed())] {
-        says(rot(&mu, &nu, &with(1.0, method)), "the cost matrix must be 3 x 2, got 2 x 3");
+    let transposed = CostMatrix::new(vec![0.0; 6], 2, 3).unwrap();
+    for method in [Method::Auto, Method::dense(), Method::online()] {
+        says(
+            Solver::new(&with(1.0, method)).costs(transposed.clone()).rot(&mu, &nu),
+            "the cost matrix must be 3 x 2, got 2 x 3",
+        );
     }
     let ones = |n, r| FeatureMatrix::new(vec![1.0; n * r], n, r).unwrap();
+    let given = |x, y| Solver::new(&with(1.0, Method::gaussian())).features(x, y).rot(&mu, &nu);
+    says(given(ones(3, 2), ones(3, 2)), "the second feature matrix must be 2 x 2, got 3 x 2");
     says(
-        rot(&mu, &nu, &with(1.0, Method::Factored(Features::Explicit(ones(3, 2), ones(3, 2))))),
-        "the second feature matrix must be 2 x 2, got 3 x 2",
-    );
-    says(
-        rot(&mu, &nu, &with(1.0, Method::Factored(Features::Explicit(ones(3, 2), ones(2, 5))))),
+        given(ones(3, 2), ones(2, 5)),
         "the two feature maps have ranks 2 and 5; both need the same rank",
+    );
+}
+
+#[test]
+fn matrices_and_methods_that_do_not_go_together_say_so() {
+    let mu = line(&[0.0, 1.0]);
+    let costs = CostMatrix::new(vec![0.0, 1.0, 1.0, 0.0], 2, 2).unwrap();
+    let ones = FeatureMatrix::new(vec![1.0; 4], 2, 2).unwrap();
+    let remedy = "leave the method to Method::Auto, or use Method::dense() or Method::online()";
+    for (method, name) in [
+        (Method::gaussian(), "positive features"),
+        (Method::lattice(), "positive features"),
+        (Method::nystrom(), "the Nystrom approximation"),
+    ] {
+        let options = with(1.0, method);
+        let message = format!("{name} cannot be had for a cost matrix; {remedy}");
+        says(Solver::new(&options).costs(costs.clone()).rot(&mu, &mu), &message);
+        let points = mu.points();
+        let barycenters = Barycenters::new(&options).costs(costs.clone());
+        let found = barycenters.fixed(std::slice::from_ref(&mu), &[1.0], points);
+        assert!(matches!(found, Err(Error::NotFor { .. })), "{found:?}");
+        let test = TwoSampleTest::new(&options).costs(costs.clone()).run(&mu, &mu);
+        assert!(matches!(test, Err(Error::NotFor { .. })), "{test:?}");
+    }
+    let nystrom = with(1.0, Method::nystrom());
+    says(
+        Solver::new(&nystrom).features(ones.clone(), ones.clone()).rot(&mu, &mu),
+        &format!("the Nystrom approximation cannot be had for matrices of features; {remedy}"),
+    );
+    let both = with(1.0, Method::Auto);
+    says(
+        Solver::new(&both).costs(costs).features(ones.clone(), ones).plan(&mu, &mu),
+        "a cost matrix and matrices of features cannot be had for one problem; each of them says what the kernel is: \
+         give one",
     );
 }
 
@@ -512,7 +551,7 @@ fn divergences_without_self_terms_say_so() {
     let mu = line(&[0.5, 1.0]);
     let matrix = CostMatrix::new(vec![0.0, 1.0, 1.0, 0.0], 2, 2).unwrap();
     says(
-        divergence(&mu, &mu, &with(1.0, Method::Dense(Cost::Matrix(matrix)))),
+        Solver::new(&with(1.0, Method::dense())).costs(matrix).divergence(&mu, &mu),
         "a divergence needs one kernel for its three terms, a cost matrix gives only the cross term; \
          solve the three terms with a matrix each",
     );
@@ -598,7 +637,7 @@ fn messages_about_tiny_and_huge_numbers_stay_short() {
 // ---------------------------------------------------------------------------------------------
 // Right answers at the edges.
 
-fn exact_methods() -> [Method<'static>; 3] {
+fn exact_methods() -> [Method; 3] {
     [Method::Auto, Method::dense(), Method::online()]
 }
 

@@ -2,11 +2,11 @@
 
 use orthant::features::FeatureMatrix;
 use orthant::{
-    Error, Measure, Method, Options, Points, Precision, Solver, Stop,
+    CostMatrix, Error, Measure, Method, Options, Points, Precision, Solver, Stop,
     barycenter::{Barycenter, Barycenters, barycenter},
     control::{Next, Progress},
     divergence,
-    options::{Anchors, Cost, CostMatrix, Features, OptionsBuilder},
+    options::{Anchors, Cost, Features, OptionsBuilder},
     rot,
 };
 
@@ -30,7 +30,7 @@ fn bell(grid: &[f64], mean: f64, variance: f64) -> Vec<f64> {
     grid.iter().map(|x| (-(x - mean).powi(2) / (2.0 * variance)).exp()).collect()
 }
 
-fn tight<'a>(epsilon: f64) -> OptionsBuilder<'a> {
+fn tight(epsilon: f64) -> OptionsBuilder {
     Options::builder(epsilon).tolerance(1e-12).max_iterations(100_000)
 }
 
@@ -38,7 +38,7 @@ fn debiased(
     measures: &[Measure<'_>],
     weights: &[f64],
     support: &Points<'_>,
-    options: &Options<'_>,
+    options: &Options,
 ) -> Barycenter {
     Barycenters::new(options).debiased(true).fixed(measures, weights, support).unwrap()
 }
@@ -287,33 +287,33 @@ fn kernels_that_are_equal_give_equal_barycentres() {
             -epsilon * product.ln()
         })
         .collect();
-    let matrix = || FeatureMatrix::new(&xi, points, rank).unwrap();
-    let explicit = || Features::Explicit(matrix(), matrix());
-    let costs = || CostMatrix::new(&cost, points, points).unwrap();
+    let matrix = FeatureMatrix::new(&xi, points, rank).unwrap();
+    let costs = CostMatrix::new(&cost, points, points).unwrap();
     let values = grid(0.0, 1.0, points);
     let support = line(&values);
     let mut a = bell(&values, 0.2, 0.01);
     a[40..].fill(0.0);
     let measures = [histogram(&support, &a), histogram(&support, &bell(&values, 0.7, 0.02))];
     for debias in [false, true] {
-        let solve = |method| {
+        let with = |method| {
             let most = if debias { 200 } else { 10_000 };
             let options = tight(epsilon).method(method).tolerance(1e-11).max_iterations(most);
-            let options = options.build().unwrap();
-            Barycenters::new(&options)
-                .debiased(debias)
-                .fixed(&measures, &[1.0, 3.0], &support)
-                .unwrap()
+            Barycenters::new(&options.build().unwrap()).debiased(debias)
         };
-        let first = solve(Method::Factored(explicit()));
+        let by_costs = |method| with(method).costs(costs.clone());
+        let by_features = |method| with(method).features(matrix.clone(), matrix.clone());
+        let solve =
+            |asked: Barycenters<'_, '_>| asked.fixed(&measures, &[1.0, 3.0], &support).unwrap();
+        let first = solve(by_features(Method::Auto));
         assert!(debias || first.converged());
         assert_eq!(first.rank, rank);
-        for method in [
-            Method::Dense(Cost::Matrix(costs())),
-            Method::Online(Cost::Matrix(costs())),
-            Method::Dense(Cost::Features(explicit())),
+        for asked in [
+            by_costs(Method::Auto),
+            by_costs(Method::dense()),
+            by_costs(Method::online()),
+            by_features(Method::dense()),
         ] {
-            let other = solve(method);
+            let other = solve(asked);
             assert!(apart(&first.weights, &other.weights) < 1e-8, "{debias} {:?}", other.method);
             assert!((first.value - other.value).abs() < 1e-8, "{} {}", first.value, other.value);
         }
@@ -560,7 +560,7 @@ fn bad_input_is_an_error_that_says_so() {
     }
     let message = fails(&[one.clone(), flat], &[1.0, 1.0]).to_string();
     assert!(message.starts_with("cloud 2: the clouds have 2 and 1 coordinates"), "{message}");
-    let fails_with = |options: OptionsBuilder<'_>, debias| {
+    let fails_with = |options: OptionsBuilder, debias| {
         let options = options.build().unwrap();
         Barycenters::new(&options).debiased(debias).fixed(&two, &[1.0, 1.0], &support).unwrap_err()
     };
@@ -569,13 +569,15 @@ fn bad_input_is_an_error_that_says_so() {
     assert!(matches!(fails_with(with().method(Method::nystrom()), false), Error::NotFor { .. }));
     let mut cost = vec![1.0; 25];
     cost[3] = 2.0;
-    let matrix = || CostMatrix::new(&cost, 5, 5).unwrap();
-    let method = Method::Dense(Cost::Matrix(matrix()));
-    assert_eq!(fails_with(with().method(method), true), Error::NotSymmetric { row: 4, column: 1 });
+    let fails_on = |matrix: &CostMatrix<'_>, debias| {
+        let barycenters = Barycenters::new(&options).costs(matrix.clone()).debiased(debias);
+        barycenters.fixed(&two, &[1.0, 1.0], &support).unwrap_err()
+    };
+    let matrix = CostMatrix::new(&cost, 5, 5).unwrap();
+    assert_eq!(fails_on(&matrix, true), Error::NotSymmetric { row: 4, column: 1 });
     let matrix = CostMatrix::new(vec![1.0; 20], 5, 4).unwrap();
-    let method = Method::Dense(Cost::Matrix(matrix));
-    assert!(matches!(fails_with(with().method(method.clone()), true), Error::NoSelfTerms { .. }));
-    let error = fails_with(with().method(method), false);
+    assert!(matches!(fails_on(&matrix, true), Error::NoSelfTerms { .. }));
+    let error = fails_on(&matrix, false);
     assert!(matches!(error, Error::InClouds { clouds: [0, 0], .. }), "{error}");
     let error = fails_with(with().method(Method::dense()).max_memory(100), false);
     assert!(matches!(error, Error::Memory { .. }), "{error}");

@@ -13,7 +13,7 @@ fn uniform(points: Vec<f64>, dim: usize) -> Measure<'static> {
     Measure::uniform(Points::new(points, dim).unwrap())
 }
 
-fn gaussian(anchors: Anchors) -> Method<'static> {
+fn gaussian(anchors: Anchors) -> Method {
     Method::Factored(Features::Gaussian(anchors))
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::common::{normal, normal_measure, wide_weights};
 use orthant::anchors::Draw;
-use orthant::features::{FeatureMap, Gaussian};
+use orthant::features::{FeatureMap, Gaussian, Linear};
 use orthant::{
     Certainty, Error, Measure, Method, Options, Points, Precision,
     compare::{Comparer, Comparison, Pair, Sharing, compare, embedding, linkage},
     control::{Next, Progress, Term},
     divergence, mean_cost,
-    options::{Anchors, Cost, CostMatrix, Features, OptionsBuilder},
+    options::{Anchors, Cost, Features, OptionsBuilder},
 };
 
 /// Four clouds of different sizes and shapes in the plane, one with weights and points of weight zero.
@@ -28,11 +28,11 @@ fn clouds() -> Vec<Measure<'static>> {
     ]
 }
 
-fn builder(method: Method<'_>) -> OptionsBuilder<'_> {
+fn builder(method: Method) -> OptionsBuilder {
     Options::builder(0.5).method(method).tolerance(1e-9)
 }
 
-fn options(method: Method<'_>) -> Options<'_> {
+fn options(method: Method) -> Options {
     builder(method).rank(60).build().unwrap()
 }
 
@@ -434,7 +434,7 @@ fn the_mean_cost_is_that_of_all_points_whatever_cloud_they_are_of() {
 fn bad_input_names_the_clouds() {
     let clouds = clouds();
     let o = options(Method::online());
-    let message = |clouds: &[Measure<'_>], o: &Options<'_>| compare(clouds, o).unwrap_err();
+    let message = |clouds: &[Measure<'_>], o: &Options| compare(clouds, o).unwrap_err();
     for few in [&clouds[..0], &clouds[..1]] {
         assert_eq!(message(few, &o), Error::FewClouds { count: few.len() });
     }
@@ -446,10 +446,11 @@ fn bad_input_names_the_clouds() {
     );
     let linear = message(&clouds, &options(Method::Factored(Features::Linear)));
     assert!(linear.to_string().starts_with("cloud 1: "), "{linear}");
-    let matrix = CostMatrix::new(vec![0.0; 1500], 50, 30).unwrap();
-    for method in
-        [Method::Dense(Cost::Matrix(matrix.clone())), Method::Online(Cost::Matrix(matrix))]
-    {
+    let map = || Arc::new(Linear::new(2).unwrap());
+    for method in [
+        Method::Factored(Features::Pair(map(), map())),
+        Method::Online(Cost::Features(Features::Pair(map(), map()))),
+    ] {
         assert!(matches!(message(&clouds, &options(method)), Error::TwoClouds { .. }));
     }
     let unequal = builder(Method::online()).rho_x(1.0).build().unwrap();

@@ -19,11 +19,11 @@ fn weighted(points: Vec<f64>, dim: usize, weights: &[f64]) -> Measure<'static> {
     Measure::weighted(Points::new(points, dim).unwrap(), weights).unwrap()
 }
 
-fn exact(epsilon: f64) -> OptionsBuilder<'static> {
+fn exact(epsilon: f64) -> OptionsBuilder {
     Options::builder(epsilon).method(Method::dense()).tolerance(1e-9).max_iterations(100_000)
 }
 
-fn solve(mu: &Measure<'_>, nu: &Measure<'_>, options: OptionsBuilder<'_>) -> Solution {
+fn solve(mu: &Measure<'_>, nu: &Measure<'_>, options: OptionsBuilder) -> Solution {
     let solution = rot(mu, nu, &options.build().unwrap()).unwrap();
     assert!(solution.converged(), "{} {:e}", solution.iterations, solution.marginal_error_y);
     solution
@@ -237,7 +237,7 @@ fn observers_see_values_of_the_users_problem() {
     }
 }
 
-fn lattice(epsilon: f64, accuracy: f64) -> OptionsBuilder<'static> {
+fn lattice(epsilon: f64, accuracy: f64) -> OptionsBuilder {
     exact(epsilon).method(Method::lattice()).accuracy(accuracy)
 }
 
@@ -339,7 +339,7 @@ fn divergences_on_lattices_keep_their_bound() {
         let (mu, nu) = in_few_dimensions(dim);
         let mean = mean_squared_distance(&mu, &nu).unwrap();
         for (scale, accuracy) in [(0.1, 1e-2), (1.0, 1e-3), (0.3, 1e-6)] {
-            let of = |options: OptionsBuilder<'_>| -> Divergence {
+            let of = |options: OptionsBuilder| -> Divergence {
                 let d = divergence(&mu, &nu, &options.build().unwrap()).unwrap();
                 assert!(d.converged());
                 d
@@ -368,7 +368,7 @@ fn lattices_are_not_refined_beyond_the_rounding_or_the_iterations() {
     }
 }
 
-fn random(epsilon: f64, draw: Draw, rank: usize, seed: u64) -> OptionsBuilder<'static> {
+fn random(epsilon: f64, draw: Draw, rank: usize, seed: u64) -> OptionsBuilder {
     let features = Features::Gaussian(Anchors::Random(draw));
     exact(epsilon).method(Method::Factored(features)).rank(rank).seed(seed).tolerance(1e-8)
 }
@@ -447,9 +447,8 @@ impl Case {
         // Some converge slowly: then both do as many plain iterations from one start.
         let solver = exact(epsilon).max_iterations(2000).build().unwrap();
         let start = rot(&mu, &nu, &solver).unwrap();
-        let plain = |builder: OptionsBuilder<'static>| {
-            builder.max_iterations(100).algorithm(Algorithm::Plain)
-        };
+        let plain =
+            |builder: OptionsBuilder| builder.max_iterations(100).algorithm(Algorithm::Plain);
         let solver = plain(exact(epsilon)).build().unwrap();
         let reference = Solver::new(&solver).warm_start(&start).rot(&mu, &nu).unwrap();
         let mut auto = plain(Options::builder(epsilon).allow_exact(false).accuracy(accuracy));
@@ -573,7 +572,7 @@ fn the_exact_kernel_is_chosen_where_it_is_quick_or_the_only_one() {
 fn memory_decides_whether_the_exact_kernel_is_stored() {
     let [x, y] = Shape::Gaussian.pair(300, 200, 10, 1);
     let (mu, nu) = (uniform(x, 10), uniform(y, 10));
-    let method = |options: OptionsBuilder<'_>| {
+    let method = |options: OptionsBuilder| {
         let solution = rot(&mu, &nu, &options.build().unwrap()).unwrap();
         assert!(solution.converged());
         solution.method

@@ -7,9 +7,8 @@ use crate::common::{normal, relative};
 use orthant::features::{self, ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::theory;
 use orthant::{
-    Cloud, Error, Measure, Method, Options, Points, Shape, divergence,
-    options::{Cost, Features},
-    rot,
+    Cloud, CostMatrix, Error, Measure, Method, Options, Points, Shape, Solver, divergence,
+    options::Features, results::Used, rot,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -360,17 +359,13 @@ fn an_explicit_matrix_stands_for_its_product() {
         .collect();
     let points = |n: usize| Measure::uniform(Points::new(vec![0.0; n], 1).unwrap());
     let (mu, nu) = (points(3), points(2));
-    let solve = |method| {
-        let o = Options::builder(epsilon).method(method).tolerance(1e-13).build().unwrap();
-        rot(&mu, &nu, &o).unwrap()
-    };
-    let features = Features::Explicit(
-        FeatureMatrix::new(&xi, 3, 2).unwrap(),
-        FeatureMatrix::new(&zeta, 2, 2).unwrap(),
-    );
-    let exact =
-        solve(Method::Dense(Cost::Matrix(orthant::options::CostMatrix::new(costs, 3, 2).unwrap())));
-    let found = solve(Method::Factored(features));
+    let options = Options::builder(epsilon).tolerance(1e-13).build().unwrap();
+    let costs = CostMatrix::new(costs, 3, 2).unwrap();
+    let (xi, zeta) =
+        (FeatureMatrix::new(&xi, 3, 2).unwrap(), FeatureMatrix::new(&zeta, 2, 2).unwrap());
+    let exact = Solver::new(&options).costs(costs).rot(&mu, &nu).unwrap();
+    let found = Solver::new(&options).features(xi, zeta).rot(&mu, &nu).unwrap();
+    assert_eq!((exact.method, found.method), (Used::Dense, Used::Explicit));
     assert!(relative(found.value, exact.value) < 1e-12);
     assert!(relative(found.transport_cost.unwrap(), exact.transport_cost.unwrap()) < 1e-12);
 }
@@ -389,7 +384,7 @@ fn bad_arguments_have_their_error_and_message() {
     };
     let matrix = |v: Vec<f64>, n, r| FeatureMatrix::new(v, n, r).map(|_| ());
     let linear = |v: Vec<f64>| Linear::new(2).unwrap().check(&Points::new(v, 2).unwrap());
-    let method = |features: Features<'static>| {
+    let method = |features: Features| {
         let o = Options::builder(1.0).method(Method::Factored(features)).build().unwrap();
         rot(&mu, &nu, &o).map(|_| ())
     };
@@ -438,10 +433,13 @@ fn bad_arguments_have_their_error_and_message() {
             "the two feature maps have ranks 8 and 9; both need the same rank",
         ),
         (
-            method(Features::Explicit(
-                FeatureMatrix::new(vec![1.0; 6], 3, 2).unwrap(),
-                FeatureMatrix::new(vec![1.0; 12], 4, 3).unwrap(),
-            )),
+            Solver::new(&Options::builder(1.0).build().unwrap())
+                .features(
+                    FeatureMatrix::new(vec![1.0; 6], 3, 2).unwrap(),
+                    FeatureMatrix::new(vec![1.0; 12], 4, 3).unwrap(),
+                )
+                .rot(&mu, &nu)
+                .map(|_| ()),
             "the two feature maps have ranks 2 and 3; both need the same rank",
         ),
         (
@@ -459,13 +457,11 @@ fn bad_arguments_have_their_error_and_message() {
 #[test]
 fn errors_carry_what_their_message_says() {
     let (mu, nu) = two_clouds([0.0, 0.0]);
-    let solve = |features: Features<'static>| {
-        rot(&mu, &nu, &Options::builder(1.0).method(Method::Factored(features)).build().unwrap())
-            .unwrap_err()
-    };
     let ones = |n, r| FeatureMatrix::new(vec![1.0; n * r], n, r).unwrap();
+    let options = Options::builder(1.0).build().unwrap();
+    let given = |x, y| Solver::new(&options).features(x, y).rot(&mu, &nu).unwrap_err();
     assert_eq!(
-        solve(Features::Explicit(ones(2, 3), ones(4, 3))),
+        given(ones(2, 3), ones(4, 3)),
         Error::Shape {
             what: "the first feature matrix",
             expected: Shape { rows: 3, columns: 3 },
@@ -473,7 +469,7 @@ fn errors_carry_what_their_message_says() {
         }
     );
     assert_eq!(
-        solve(Features::Explicit(ones(3, 3), ones(5, 3))),
+        given(ones(3, 3), ones(5, 3)),
         Error::Shape {
             what: "the second feature matrix",
             expected: Shape { rows: 4, columns: 3 },
@@ -541,8 +537,10 @@ fn a_function_is_the_map_that_it_writes() {
         divergence(&Measure::uniform(x), &Measure::uniform(y), &options).unwrap().value
     };
     let double = || (Points::new(&x, 2).unwrap(), Points::new(&y, 2).unwrap());
-    let given = Features::Explicit(matrix(&x, n), matrix(&y, m));
-    let expected = solve(given, double().0, double().1);
+    let options = Options::builder(0.5).tolerance(1e-10).build().unwrap();
+    let (mu, nu) = (Measure::uniform(double().0), Measure::uniform(double().1));
+    let given = Solver::new(&options).features(matrix(&x, n), matrix(&y, m));
+    let expected = given.divergence(&mu, &nu).unwrap().value;
     let found = solve(Features::Map(map.clone()), double().0, double().1);
     assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
     // Points in single precision are what they are in double precision.

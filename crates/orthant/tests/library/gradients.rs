@@ -6,15 +6,14 @@
 
 use std::sync::Arc;
 
-use crate::common::{normal, normal_measure};
+use crate::common::{Kernel, normal, normal_measure};
 use orthant::features::{
     ArcCosine, Derivative, FeatureMap, FeatureMatrix, Gaussian, Linear, stride,
 };
 use orthant::{
-    Cloud, Error, Gradient, Measure, Method, Options, Points, Precision, Solver,
+    Cloud, CostMatrix, Error, Gradient, Measure, Method, Options, Points, Precision, Solver,
     anchors::Draw,
-    divergence,
-    options::{Anchors, Cost, CostMatrix, Features, OptionsBuilder},
+    options::{Anchors, Cost, Features, OptionsBuilder},
     plan, plans, rot,
 };
 use rayon::ThreadPoolBuilder;
@@ -74,14 +73,18 @@ enum Of {
 }
 
 impl Of {
-    fn value(self, clouds: &[Cloudy; 2], options: &Options<'_>) -> f64 {
+    fn value(self, clouds: &[Cloudy; 2], options: &Options) -> f64 {
+        self.value_by(clouds, Solver::new(options))
+    }
+
+    fn value_by(self, clouds: &[Cloudy; 2], solver: Solver<'_, '_>) -> f64 {
         let [mu, nu] = [clouds[0].measure(), clouds[1].measure()];
         if self == Of::Divergence {
-            let found = divergence(&mu, &nu, options).unwrap();
+            let found = solver.divergence(&mu, &nu).unwrap();
             assert!(found.converged());
             return found.value;
         }
-        let found = rot(&mu, &nu, options).unwrap();
+        let found = solver.rot(&mu, &nu).unwrap();
         assert!(found.converged());
         if self == Of::Value { found.value } else { found.value_kl }
     }
@@ -90,20 +93,29 @@ impl Of {
     fn gradient<R>(
         self,
         clouds: &[Cloudy; 2],
-        options: &Options<'_>,
+        options: &Options,
+        work: impl FnOnce(Gradient<'_>) -> R,
+    ) -> R {
+        self.gradient_by(clouds, Solver::new(options), work)
+    }
+
+    fn gradient_by<R>(
+        self,
+        clouds: &[Cloudy; 2],
+        solver: Solver<'_, '_>,
         work: impl FnOnce(Gradient<'_>) -> R,
     ) -> R {
         let [mu, nu] = [clouds[0].measure(), clouds[1].measure()];
         match self {
-            Of::Divergence => work(plans(&mu, &nu, options).unwrap().gradient()),
-            Of::ValueKl => work(plan(&mu, &nu, options).unwrap().gradient()),
-            Of::Value => work(plan(&mu, &nu, options).unwrap().gradient().of_value().unwrap()),
+            Of::Divergence => work(solver.plans(&mu, &nu).unwrap().gradient()),
+            Of::ValueKl => work(solver.plan(&mu, &nu).unwrap().gradient()),
+            Of::Value => work(solver.plan(&mu, &nu).unwrap().gradient().of_value().unwrap()),
         }
     }
 }
 
 /// Converged as far as double precision goes.
-fn settings(epsilon: f64, method: Method<'_>) -> OptionsBuilder<'_> {
+fn settings(epsilon: f64, method: Method) -> OptionsBuilder {
     Options::builder(epsilon).method(method).tolerance(1e-12).max_iterations(100_000)
 }
 
@@ -129,7 +141,7 @@ fn assert_close(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
 const TOLERANCE: f64 = 1e-7;
 
 /// The gradient by all points of both clouds.
-fn check_points(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options<'_>) {
+fn check_points(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options) {
     // Arc-cosine features have edges, where derivatives jump.
     let step = if what.contains("arc-cosine") { 1e-5 } else { 1e-3 };
     for cloud in BOTH {
@@ -155,9 +167,9 @@ fn check_points(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options<'_>)
 fn over_relaxations(
     of: Of,
     epsilon: f64,
-    method: &Method<'static>,
+    method: &Method,
     gauge: bool,
-    check: impl Fn(&str, &Options<'_>),
+    check: impl Fn(&str, &Options),
 ) {
     for rho in relaxations(of) {
         let builder = settings(epsilon, method.clone()).gauge(gauge);
@@ -166,7 +178,7 @@ fn over_relaxations(
     }
 }
 
-fn map(map: impl FeatureMap + 'static) -> Method<'static> {
+fn map(map: impl FeatureMap + 'static) -> Method {
     Method::Factored(Features::Map(Arc::new(map)))
 }
 
@@ -201,7 +213,7 @@ fn points_of_exact_kernels_against_central_differences() {
 #[test]
 fn points_of_features_against_central_differences() {
     let (plane, space, cone) = (clouds(2), clouds(3), positive(3));
-    let cases: Vec<(&str, &[Cloudy; 2], Method<'static>)> = vec![
+    let cases: Vec<(&str, &[Cloudy; 2], Method)> = vec![
         ("paper", &plane, map(paper(&plane, 40))),
         ("own anchors", &space, map(gaussian(&own_anchors(3, 30, 8), 3, EPSILON))),
         ("arc-cosine 1", &space, map(ArcCosine::new(3, 1, 0.3, 1.5, 60, 3).unwrap())),
@@ -281,7 +293,7 @@ fn weights_against_central_differences() {
     check_weights("value", Of::Value, &positive, &options, Cloud::X);
 }
 
-fn check_weights(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options<'_>, cloud: Cloud) {
+fn check_weights(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options, cloud: Cloud) {
     let mut found = of.gradient(clouds, options, |g| g.weights(cloud)).unwrap();
     let weights = &clouds[cloud as usize].weights;
     if !options.is_unbalanced() {
@@ -313,8 +325,8 @@ fn check_weights(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options<'_>
     assert_close(what, &found, &expected, 1e-6);
 }
 
-/// A method for every epsilon.
-type Make<'m> = Box<dyn Fn(f64) -> Method<'static> + 'm>;
+/// A kernel for every epsilon.
+type Make<'m> = Box<dyn Fn(f64) -> Kernel<'static> + 'm>;
 
 #[test]
 fn epsilon_against_central_differences() {
@@ -330,23 +342,24 @@ fn epsilon_against_central_differences() {
             .collect();
         CostMatrix::new(values, 9, 11).unwrap()
     };
-    let matrix = Method::Dense(Cost::Matrix(costs(&plane)));
+    let matrix = Kernel::costs(Method::dense(), costs(&plane));
     let explicit = |clouds: &[Cloudy; 2]| {
         let [x, y] = [0, 1].map(|c| {
             let values = clouds[c].points.clone();
             FeatureMatrix::new(values, clouds[c].weights.len(), 2).unwrap()
         });
-        Method::Factored(Features::Explicit(x, y))
+        Kernel::features(Method::Auto, x, y)
     };
+    let arc_cosine = || ArcCosine::new(2, 0, 0.3, 1.5, 60, 3).unwrap();
     let cases: Vec<(&str, &[Cloudy; 2], Make<'_>)> = vec![
-        ("dense", &plane, Box::new(|_| Method::dense())),
-        ("online", &plane, Box::new(|_| Method::online())),
-        ("own anchors", &plane, Box::new(|epsilon| map(gaussian(&anchors, 2, epsilon)))),
-        ("linear", &cone, Box::new(|_| map(Linear::new(2).unwrap()))),
-        ("arc-cosine", &plane, Box::new(|_| map(ArcCosine::new(2, 0, 0.3, 1.5, 60, 3).unwrap()))),
+        ("dense", &plane, Box::new(|_| Method::dense().into())),
+        ("online", &plane, Box::new(|_| Method::online().into())),
+        ("own anchors", &plane, Box::new(|epsilon| map(gaussian(&anchors, 2, epsilon)).into())),
+        ("linear", &cone, Box::new(|_| map(Linear::new(2).unwrap()).into())),
+        ("arc-cosine", &plane, Box::new(|_| map(arc_cosine()).into())),
         ("explicit", &cone, Box::new(|_| explicit(&cone))),
         ("matrix", &plane, Box::new(|_| matrix.clone())),
-        ("lattice", &plane, Box::new(|_| Method::lattice())),
+        ("lattice", &plane, Box::new(|_| Method::lattice().into())),
     ];
     for (name, clouds, make) in &cases {
         for of in [Of::ValueKl, Of::Value, Of::Divergence] {
@@ -355,12 +368,14 @@ fn epsilon_against_central_differences() {
             }
             for rho in relaxations(of) {
                 for gauge in [true, false] {
-                    let options = |epsilon: f64| {
-                        let builder = settings(epsilon, make(epsilon)).accuracy(1e-10);
-                        builder.gauge(gauge).rho_x(rho[0]).rho_y(rho[1]).build().unwrap()
+                    let solver = |epsilon: f64| {
+                        let kernel = make(epsilon);
+                        let builder = settings(epsilon, kernel.method.clone()).accuracy(1e-10);
+                        let builder = builder.gauge(gauge).rho_x(rho[0]).rho_y(rho[1]);
+                        kernel.solver(&builder.build().unwrap())
                     };
-                    let found = of.gradient(clouds, &options(EPSILON), |g| g.epsilon()).unwrap();
-                    let expected = central(1e-3, |h| of.value(clouds, &options(EPSILON + h)));
+                    let found = of.gradient_by(clouds, solver(EPSILON), |g| g.epsilon()).unwrap();
+                    let expected = central(1e-3, |h| of.value_by(clouds, solver(EPSILON + h)));
                     let what = format!("{name}, {of:?}, {rho:?}, {gauge}");
                     assert_close(&what, &[found], &[expected], 1e-6);
                 }
@@ -421,18 +436,19 @@ fn explicit_features_against_central_differences() {
         .to_vec();
     for of in [Of::ValueKl, Of::Divergence] {
         for rho in relaxations(of) {
-            let options = |features: &[Vec<f64>]| {
+            let options = settings(EPSILON, Method::Auto).rho_x(rho[0]).rho_y(rho[1]);
+            let options = options.build().unwrap();
+            let solver = |features: &[Vec<f64>]| {
                 let matrix = |c: usize| {
                     let rows = features[c].len() / rank;
                     FeatureMatrix::new(features[c].clone(), rows, rank).unwrap()
                 };
-                let method = Method::Factored(Features::Explicit(matrix(0), matrix(1)));
-                settings(EPSILON, method).rho_x(rho[0]).rho_y(rho[1]).build().unwrap()
+                Solver::new(&options).features(matrix(0), matrix(1))
             };
             for cloud in BOTH {
                 let what = format!("{of:?}, {rho:?}, {cloud}");
                 let own = &features[cloud as usize];
-                let (low, logs) = of.gradient(&clouds, &options(&features), |g| {
+                let (low, logs) = of.gradient_by(&clouds, solver(&features), |g| {
                     (g.features(cloud).unwrap(), g.log_features(cloud).unwrap())
                 });
                 let found = low.to_dense().unwrap();
@@ -441,7 +457,7 @@ fn explicit_features_against_central_differences() {
                         central(1e-4 * own[k], |h| {
                             let mut moved = features.clone();
                             moved[cloud as usize][k] += h;
-                            of.value(&clouds, &options(&moved))
+                            of.value_by(&clouds, solver(&moved))
                         })
                     })
                     .collect();
@@ -472,27 +488,27 @@ fn the_dense_kernel_against_central_differences() {
     let clouds = clouds(2);
     let kernel: Vec<f64> = normal(99, &[0.0], 0.8, 5).iter().map(|x| x.exp()).collect();
     for rho in relaxations(Of::ValueKl) {
-        let options = |kernel: &[f64]| {
+        let options = settings(EPSILON, Method::dense()).rho_x(rho[0]).rho_y(rho[1]);
+        let options = options.build().unwrap();
+        let solver = |kernel: &[f64]| {
             let costs: Vec<f64> = kernel.iter().map(|k| -EPSILON * k.ln()).collect();
-            let method = Method::Dense(Cost::Matrix(CostMatrix::new(costs, 9, 11).unwrap()));
-            settings(EPSILON, method).rho_x(rho[0]).rho_y(rho[1]).build().unwrap()
+            Solver::new(&options).costs(CostMatrix::new(costs, 9, 11).unwrap())
         };
-        let low = Of::ValueKl.gradient(&clouds, &options(&kernel), |g| g.kernel()).unwrap();
+        let low = Of::ValueKl.gradient_by(&clouds, solver(&kernel), |g| g.kernel()).unwrap();
         let found = low.to_dense().unwrap();
         let expected: Vec<f64> = (0..kernel.len())
             .map(|k| {
                 central(1e-4 * kernel[k], |h| {
                     let mut moved = kernel.clone();
                     moved[k] += h;
-                    Of::ValueKl.value(&clouds, &options(&moved))
+                    Of::ValueKl.value_by(&clouds, solver(&moved))
                 })
             })
             .collect();
         assert_close(&format!("{rho:?}"), &found, &expected, 1e-6);
         // dW/dC = P.
         let [mu, nu] = [clouds[0].measure(), clouds[1].measure()];
-        let options = options(&kernel);
-        let dense = plan(&mu, &nu, &options).unwrap().to_dense().unwrap();
+        let dense = solver(&kernel).plan(&mu, &nu).unwrap().to_dense().unwrap();
         let by_cost: Vec<f64> = found.iter().zip(&kernel).map(|(g, k)| -g * k / EPSILON).collect();
         assert_close("the plan", &by_cost, &dense, 1e-12);
     }
@@ -510,7 +526,7 @@ fn the_gradient_of_a_divergence_vanishes_at_equal_clouds() {
         weights: order.iter().map(|&i| x.weights[i]).collect(),
         dim,
     };
-    let methods: Vec<(&str, Method<'static>)> = vec![
+    let methods: Vec<(&str, Method)> = vec![
         ("dense", Method::dense()),
         ("online", Method::online()),
         ("lattice", Method::lattice()),
@@ -600,7 +616,7 @@ fn a_translation_moves_the_value_by_the_distance_of_the_means() {
 #[test]
 fn lattices_and_single_precision_have_the_gradient_of_the_exact_kernel() {
     let (mu, nu) = (normal_measure(300, &[0.0; 2], 1.0, 1), normal_measure(250, &[0.5; 2], 0.6, 2));
-    let gradients = |options: &Options<'_>| {
+    let gradients = |options: &Options| {
         let plans = plans(&mu, &nu, options).unwrap();
         let plan = plan(&mu, &nu, options).unwrap();
         [
@@ -684,17 +700,18 @@ fn what_has_no_derivative_is_a_typed_error() {
         }
         other => panic!("{by}, {word}: {other:?}"),
     };
-    let with = |method: Method<'static>, work: &dyn Fn(Gradient<'_>)| {
+    let with = |method: Method, work: &dyn Fn(Gradient<'_>)| {
         let options = Options::builder(EPSILON).method(method).rank(60).build().unwrap();
         work(plan(&mu, &nu, &options).unwrap().gradient());
     };
     let costs = CostMatrix::new(normal(99, &[1.0], 0.1, 1), 9, 11).unwrap();
-    with(Method::Dense(Cost::Matrix(costs)), &|g| {
-        no(g.points(Cloud::X), "points", "plan");
-        no(g.anchors(), "anchors", "features of points");
-        no(g.log_features(Cloud::X), "features", "store");
-        assert!(g.epsilon().is_ok() && g.weights(Cloud::Y).is_ok());
-    });
+    let options = Options::builder(EPSILON).build().unwrap();
+    let given = Solver::new(&options).costs(costs).plan(&mu, &nu).unwrap();
+    let g = given.gradient();
+    no(g.points(Cloud::X), "points", "plan");
+    no(g.anchors(), "anchors", "features of points");
+    no(g.log_features(Cloud::X), "features", "store");
+    assert!(g.epsilon().is_ok() && g.weights(Cloud::Y).is_ok());
     with(map(ArcCosine::new(2, 0, 0.3, 1.5, 60, 3).unwrap()), &|g| {
         no(g.points(Cloud::Y), "points", "order 1 or 2");
         no(g.anchors(), "points", "order 1 or 2");

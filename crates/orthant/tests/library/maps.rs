@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::common::normal;
+use crate::common::{Kernel, normal};
 use orthant::features::{FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::{
-    Cloud, Error, Measure, Method, Options, Plan, Points, Precision, Solution,
+    Cloud, CostMatrix, Error, Measure, Method, Options, Plan, Points, Precision, Solution,
     anchors::Draw,
-    options::{Anchors, Cost, CostMatrix, Features, Landmarks, OptionsBuilder},
+    options::{Anchors, Cost, Features, Landmarks, OptionsBuilder},
     plan,
     plan::MOST_LABELS,
 };
@@ -32,16 +32,16 @@ fn clouds(n: usize, m: usize, dim: usize) -> [Measure<'static>; 2] {
     [cloud(n, dim, 0.0, 1, false), cloud(m, dim, 0.4, 2, false)]
 }
 
-fn builder(method: Method<'_>) -> OptionsBuilder<'_> {
+fn builder(method: Method) -> OptionsBuilder {
     Options::builder(EPSILON).method(method).tolerance(1e-11)
 }
 
-fn gaussian(anchors: Anchors) -> Method<'static> {
+fn gaussian(anchors: Anchors) -> Method {
     Method::Factored(Features::Gaussian(anchors))
 }
 
 /// Methods of the squared Euclidean cost: their name, the options, and how exact their sums are.
-fn euclidean() -> Vec<(&'static str, OptionsBuilder<'static>, f64)> {
+fn euclidean() -> Vec<(&'static str, OptionsBuilder, f64)> {
     let f32 = |method| builder(method).precision(Precision::F32).tolerance(1e-6);
     vec![
         ("online", builder(Method::online()), 1e-11),
@@ -193,23 +193,23 @@ fn maps_of_other_costs_are_those_of_the_dense_plan() {
     let positive = |n: usize, seed| -> Vec<f64> {
         normal(n, &[0.0; 6], 1.0, seed).iter().map(|x| x.exp()).collect()
     };
-    let explicit = || {
+    let explicit = |method| {
         let xi = FeatureMatrix::new(positive(31, 5), 31, 6).unwrap();
-        Features::Explicit(xi, FeatureMatrix::new(positive(24, 6), 24, 6).unwrap())
+        Kernel::features(method, xi, FeatureMatrix::new(positive(24, 6), 24, 6).unwrap())
     };
     let arccos = Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 };
     let map = Gaussian::paper(&mu, &nu, EPSILON, 40, 0, true).unwrap();
-    for (what, method) in [
-        ("matrix", Method::Dense(Cost::Matrix(matrix.clone()))),
-        ("matrix, online", Method::Online(Cost::Matrix(matrix))),
-        ("explicit", Method::Factored(explicit())),
-        ("explicit, exact", Method::Online(Cost::Features(explicit()))),
-        ("arccos", Method::Factored(arccos.clone())),
-        ("arccos, exact", Method::Dense(Cost::Features(arccos))),
-        ("map", Method::Factored(Features::Map(Arc::new(map)))),
+    for (what, kernel) in [
+        ("matrix", Kernel::costs(Method::dense(), matrix.clone())),
+        ("matrix, online", Kernel::costs(Method::online(), matrix)),
+        ("explicit", explicit(Method::Auto)),
+        ("explicit, exact", explicit(Method::online())),
+        ("arccos", Method::Factored(arccos.clone()).into()),
+        ("arccos, exact", Method::Dense(Cost::Features(arccos)).into()),
+        ("map", Method::Factored(Features::Map(Arc::new(map))).into()),
     ] {
-        let options = builder(method).rank(40).build().unwrap();
-        check(what, &plan(&mu, &nu, &options).unwrap(), [&mu, &nu], 1e-11);
+        let options = builder(kernel.method.clone()).rank(40).build().unwrap();
+        check(what, &kernel.solver(&options).plan(&mu, &nu).unwrap(), [&mu, &nu], 1e-11);
     }
     let [one, two] = [cloud(31, 5, 0.0, 3, true), cloud(24, 5, 0.0, 4, true)];
     let linear = || Arc::new(Linear::new(5).unwrap());
@@ -562,12 +562,11 @@ fn bad_input_is_an_error() {
 
     let matrix = CostMatrix::new(vec![1.0; 108], 12, 9).unwrap();
     let ones = |n: usize| FeatureMatrix::new(vec![1.0; n], n, 1).unwrap();
-    for method in [
-        Method::Dense(Cost::Matrix(matrix)),
-        Method::Factored(Features::Explicit(ones(12), ones(9))),
-    ] {
-        let options = builder(method).build().unwrap();
-        let plan = plan(&mu, &nu, &options).unwrap();
+    for kernel in
+        [Kernel::costs(Method::dense(), matrix), Kernel::features(Method::Auto, ones(12), ones(9))]
+    {
+        let options = builder(kernel.method.clone()).build().unwrap();
+        let plan = kernel.solver(&options).plan(&mu, &nu).unwrap();
         let points = Points::new(vec![0.0, 0.0], 2).unwrap();
         assert!(matches!(plan.map_at(x, &points), Err(Error::NoNewPoints { .. })));
         assert!(matches!(plan.potential_at(x, &points), Err(Error::NoNewPoints { .. })));

@@ -53,7 +53,7 @@ fn kernels_that_cannot_be_had() {
 #[test]
 fn a_solution_says_where_its_anchors_were() {
     let (mu, nu) = (cloud(60, 2, 1), cloud(50, 2, 2));
-    let used = |method: Method<'static>| {
+    let used = |method: Method| {
         let s = rot(&mu, &nu, &Options::builder(0.5).method(method).rank(100).build().unwrap());
         let s = s.unwrap();
         (s.method, s.anchors.map(Anchors::as_str))

@@ -11,7 +11,7 @@ use orthant::{
 
 const BOTH: [Landmarks; 2] = [Landmarks::Leverage, Landmarks::Uniform];
 
-fn tight(epsilon: f64) -> OptionsBuilder<'static> {
+fn tight(epsilon: f64) -> OptionsBuilder {
     Options::builder(epsilon).tolerance(1e-11)
 }
 
@@ -206,7 +206,7 @@ fn the_gauge_reaches_smaller_epsilon() {
 #[test]
 fn a_divergence_shares_its_landmarks() {
     let (mu, nu) = figure_1(300, 200, 2);
-    let solve = |method: Method<'static>, rank| {
+    let solve = |method: Method, rank| {
         let options = tight(2.0).method(method).rank(rank).build().unwrap();
         divergence(&mu, &nu, &options).unwrap()
     };

@@ -18,7 +18,7 @@ struct Seen {
     value: f64,
 }
 
-fn methods() -> [(&'static str, Method<'static>); 4] {
+fn methods() -> [(&'static str, Method); 4] {
     let features = || Features::Gaussian(Anchors::Paper { centred: true });
     [
         ("gaussian", Method::paper()),
@@ -28,7 +28,7 @@ fn methods() -> [(&'static str, Method<'static>); 4] {
     ]
 }
 
-fn options(epsilon: f64, method: Method<'_>) -> Options<'_> {
+fn options(epsilon: f64, method: Method) -> Options {
     Options::builder(epsilon).method(method).rank(200).tolerance(1e-9).build().unwrap()
 }
 

@@ -1,15 +1,13 @@
 //! Values that are known without this library.
 
-use crate::common::{figure_1, normal_measure, relative, wide_weights};
+use crate::common::{Kernel, figure_1, normal_measure, relative, wide_weights};
 use orthant::features::FeatureMatrix;
 use orthant::{
-    Error, Measure, Method, Options, Points, Precision, Solution, Stop, divergence,
-    mean_squared_distance,
-    options::{Cost, CostMatrix, Features},
-    rot,
+    CostMatrix, Error, Measure, Method, Options, Points, Precision, Solution, Solver, Stop,
+    divergence, mean_squared_distance, rot,
 };
 
-fn options(epsilon: f64, method: Method<'_>) -> Options<'_> {
+fn options(epsilon: f64, method: Method) -> Options {
     Options::builder(epsilon).method(method).tolerance(1e-12).build().unwrap()
 }
 
@@ -45,13 +43,14 @@ fn two_by_two_in_closed_form() {
     let two = Measure::uniform(Points::new(vec![0.0, 1.0], 1).unwrap());
     let (on, off) = (0.365_529_29, 0.134_470_71);
     let matrix = CostMatrix::new(vec![0.0, 1.0, 1.0, 0.0], 2, 2).unwrap();
-    for method in [
-        Method::Dense(Cost::Matrix(matrix.clone())),
-        Method::Online(Cost::Matrix(matrix)),
-        Method::dense(),
-        Method::online(),
+    for kernel in [
+        Kernel::costs(Method::Auto, matrix.clone()),
+        Kernel::costs(Method::dense(), matrix.clone()),
+        Kernel::costs(Method::online(), matrix),
+        Method::dense().into(),
+        Method::online().into(),
     ] {
-        let s = rot(&two, &two, &options(1.0, method)).unwrap();
+        let s = kernel.solver(&options(1.0, kernel.method.clone())).rot(&two, &two).unwrap();
         let plan = |i: usize, j: usize| {
             (s.potential_x[i] + s.potential_y[j] - f64::from(u8::from(i != j))).exp()
         };
@@ -159,9 +158,9 @@ fn dense_online_and_explicit_features_agree() {
     for scale in [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e3] {
         let epsilon = scale * mean;
         // At tiny epsilon convergence takes for ever: the iterates agree all the same.
-        let solve = |method| {
+        let solve = |kernel: Kernel<'_>| {
             let o = Options::builder(epsilon)
-                .method(method)
+                .method(kernel.method.clone())
                 .tolerance(1e-12)
                 .max_iterations(if scale < 1e-2 { 300 } else { 20_000 })
                 // Not all converge: they must start alike.
@@ -169,32 +168,22 @@ fn dense_online_and_explicit_features_agree() {
                 .algorithm(orthant::options::Algorithm::Plain)
                 .build()
                 .unwrap();
-            rot(&mu, &nu, &o).unwrap()
+            kernel.solver(&o).rot(&mu, &nu).unwrap()
         };
-        let dense = solve(Method::dense());
+        let dense = solve(Method::dense().into());
         for (name, other) in [
-            ("online", solve(Method::online())),
-            ("dense matrix", solve(Method::Dense(Cost::Matrix(matrix.clone())))),
+            ("online", solve(Method::online().into())),
+            ("dense matrix", solve(Kernel::costs(Method::dense(), matrix.clone()))),
         ] {
             compare(name, scale, &dense, &other);
         }
         // Explicit features: K = Xi Zeta^T with Xi = K, Zeta = I is not positive; random positive
         // matrices of rank 7 define their own cost.
         let (xi, zeta) = (random_features(n, 7, scale, 5), random_features(m, 7, scale, 6));
-        let features = || Features::Explicit(xi.clone(), zeta.clone());
-        let factored = solve(Method::Factored(features()));
-        compare(
-            "features dense",
-            scale,
-            &factored,
-            &solve(Method::Dense(Cost::Features(features()))),
-        );
-        compare(
-            "features online",
-            scale,
-            &factored,
-            &solve(Method::Online(Cost::Features(features()))),
-        );
+        let given = |method| solve(Kernel::features(method, xi.clone(), zeta.clone()));
+        let factored = given(Method::gaussian());
+        compare("features dense", scale, &factored, &given(Method::dense()));
+        compare("features online", scale, &factored, &given(Method::online()));
     }
 }
 
@@ -377,7 +366,8 @@ fn an_offset_of_all_costs_moves_the_value_and_one_potential() {
     let (mu, nu) = figure_1(20, 30, 4);
     let base = costs(&mu, &nu);
     let entries: Vec<f64> = (0..20 * 30).map(|k| costs_entry(&mu, &nu, k / 30, k % 30)).collect();
-    let solve = |matrix| rot(&mu, &nu, &options(0.5, Method::Dense(Cost::Matrix(matrix)))).unwrap();
+    let dense = options(0.5, Method::dense());
+    let solve = |matrix| Solver::new(&dense).costs(matrix).rot(&mu, &nu).unwrap();
     let plain = solve(base);
     // A power of two, so that the costs lose no more than the digits that their size takes.
     let offset = 2_f64.powi(30);
@@ -391,7 +381,8 @@ fn an_offset_of_all_costs_moves_the_value_and_one_potential() {
     // One pair, whatever it costs.
     let one = Measure::uniform(Points::new(vec![0.0], 1).unwrap());
     let huge = CostMatrix::new(vec![1e300], 1, 1).unwrap();
-    let s = rot(&one, &one, &options(1e-10, Method::Dense(Cost::Matrix(huge)))).unwrap();
+    let tiny = options(1e-10, Method::dense());
+    let s = Solver::new(&tiny).costs(huge).rot(&one, &one).unwrap();
     assert_eq!(s.value, 1e300);
 }
 

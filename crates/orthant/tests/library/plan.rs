@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::common::{normal, relative, shapes};
+use crate::common::{Kernel, normal, relative, shapes};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, stride};
 use orthant::{
-    Error, Measure, Method, Options, Plan, Points, Precision, Shape, Solution, Solver,
+    Cloud, CostMatrix, Error, Measure, Method, Options, Plan, Points, Precision, Shape, Solution,
+    Solver,
     anchors::Draw,
     control::Term,
     mean_squared_distance,
-    options::{Anchors, Cost, CostMatrix, Features, Landmarks},
+    measure::Values,
+    options::{Anchors, Features, Landmarks, OptionsBuilder},
     plan,
     results::Used,
-    rot,
 };
 use rayon::ThreadPoolBuilder;
 
@@ -143,21 +144,21 @@ fn total_cost(dense: &[f64], columns: usize, cost: impl Fn(usize, usize) -> f64)
     dense.iter().enumerate().map(|(k, p)| p * cost(k / columns, k % columns)).sum()
 }
 
-fn builder(method: Method<'_>) -> orthant::options::OptionsBuilder<'_> {
+fn builder(method: Method) -> OptionsBuilder {
     Options::builder(EPSILON).method(method).tolerance(1e-9)
 }
 
 /// The plan of a method has the entries that potentials and costs give, and their cost.
-fn check(
+fn check<'d>(
     what: &str,
-    method: Method<'_>,
+    kernel: impl Into<Kernel<'d>>,
     measures: [&Measure<'_>; 2],
     cost: impl Fn(usize, usize) -> f64,
     tolerance: f64,
 ) {
-    let [mu, nu] = measures;
-    let options = builder(method).rank(40).build().unwrap();
-    let plan = plan(mu, nu, &options).unwrap();
+    let ([mu, nu], kernel) = (measures, kernel.into());
+    let options = builder(kernel.method.clone()).rank(40).build().unwrap();
+    let plan = kernel.solver(&options).plan(mu, nu).unwrap();
     let dense = consistent(what, &plan, measures);
     let columns = nu.weights().len();
     assert_close(what, &dense, &reference(&plan, measures, &cost), tolerance);
@@ -165,7 +166,7 @@ fn check(
     let found = plan.transport_cost();
     assert!((found - total).abs() < 1e-8 * total.abs().max(1.0), "{what}: {found} and not {total}");
     // The same solution as without a plan.
-    let solution = rot(mu, nu, &options).unwrap();
+    let solution = kernel.solver(&options).rot(mu, nu).unwrap();
     assert_eq!(plan.solution().potential_x, solution.potential_x, "{what}");
     let largest = plan.top(2, 4).unwrap();
     let mut row: Vec<(usize, f64)> = plan.row(2).unwrap().into_iter().enumerate().collect();
@@ -184,10 +185,9 @@ fn exact_plans_are_those_of_potentials_and_costs() {
     check("auto", Method::Auto, both, cost, 1e-11);
     let values: Vec<f64> = (0..31 * 24).map(|k| 3.0 + f64::from((k * 37) % 101) / 50.0).collect();
     let matrix = CostMatrix::new(values.clone(), 31, 24).unwrap();
-    for method in
-        [Method::Dense(Cost::Matrix(matrix.clone())), Method::Online(Cost::Matrix(matrix))]
-    {
-        check("matrix", method, both, |i, j| values[i * 24 + j], 1e-11);
+    for method in [Method::Auto, Method::dense(), Method::online()] {
+        let kernel = Kernel::costs(method, matrix.clone());
+        check("matrix", kernel, both, |i, j| values[i * 24 + j], 1e-11);
     }
 }
 
@@ -203,13 +203,12 @@ fn factored_plans_are_those_of_potentials_and_features() {
         let sum: f64 = (0..6).map(|k| xi[i * 6 + k] * zeta[j * 6 + k]).sum();
         -EPSILON * sum.ln()
     };
-    let matrices =
-        || [FeatureMatrix::new(&xi, 31, 6).unwrap(), FeatureMatrix::new(&zeta, 24, 6).unwrap()];
-    let [a, b] = matrices();
-    check("explicit", Method::Factored(Features::Explicit(a, b)), both, cost, 1e-11);
-    let [a, b] = matrices();
-    let exact = Method::Online(Cost::Features(Features::Explicit(a, b)));
-    check("explicit, exact", exact, both, cost, 1e-11);
+    let (a, b) =
+        (FeatureMatrix::new(&xi, 31, 6).unwrap(), FeatureMatrix::new(&zeta, 24, 6).unwrap());
+    for method in [Method::Auto, Method::gaussian(), Method::dense(), Method::online()] {
+        let what = format!("explicit, {method:?}");
+        check(&what, Kernel::features(method, a.clone(), b.clone()), both, cost, 1e-11);
+    }
 
     let arc = ArcCosine::new(3, 1, 0.1, 1.5, 40, 0).unwrap();
     let method = Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 };
@@ -327,7 +326,18 @@ const RHO: [[f64; 2]; 4] = [[1.0, 0.3], [0.4, f64::INFINITY], [f64::INFINITY, 0.
 /// near that of the cost only) as a whole.
 fn check_relaxed(
     what: &str,
-    options: &orthant::options::OptionsBuilder<'_>,
+    options: &OptionsBuilder,
+    measures: [&Measure<'_>; 2],
+    cost: impl Fn(usize, usize) -> f64,
+    near: Option<f64>,
+) {
+    check_relaxed_of(what, (options, &Method::Auto.into()), measures, cost, near);
+}
+
+/// The same of a kernel that may be given by matrices.
+fn check_relaxed_of(
+    what: &str,
+    (options, kernel): (&OptionsBuilder, &Kernel<'_>),
     measures: [&Measure<'_>; 2],
     cost: impl Fn(usize, usize) -> f64,
     near: Option<f64>,
@@ -339,7 +349,7 @@ fn check_relaxed(
         let options =
             if rho[0] == rho[1] { options.reach(0.8) } else { options.rho_x(rho[0]).rho_y(rho[1]) };
         let options = options.build().unwrap();
-        let plan = plan(measures[0], measures[1], &options).unwrap();
+        let plan = kernel.solver(&options).plan(measures[0], measures[1]).unwrap();
         let dense = consistent(&what, &plan, measures);
         let expected = relaxed(measures, rho, &cost);
         let mass: f64 = expected.iter().sum();
@@ -367,9 +377,9 @@ fn relaxed_plans_of_exact_kernels_are_those_of_a_dense_solver() {
     check_relaxed("dense", &builder(Method::dense()), both, cost, None);
     check_relaxed("no gauge", &builder(Method::online()).gauge(false), both, cost, None);
     let values: Vec<f64> = (0..31 * 24).map(|k| 0.5 + f64::from((k * 37) % 101) / 50.0).collect();
-    let matrix = CostMatrix::new(values.clone(), 31, 24).unwrap();
-    let method = Method::Dense(Cost::Matrix(matrix));
-    check_relaxed("matrix", &builder(method), both, |i, j| values[i * 24 + j], None);
+    let kernel = Kernel::costs(Method::dense(), CostMatrix::new(&values, 31, 24).unwrap());
+    let asked = (&builder(Method::dense()), &kernel);
+    check_relaxed_of("matrix", asked, both, |i, j| values[i * 24 + j], None);
     // All points are landmarks.
     let nystrom = builder(Method::nystrom()).rank(55);
     check_relaxed("nystrom", &nystrom, both, cost, Some(1e-6));
@@ -597,26 +607,28 @@ fn samples_are_those_of_the_plan() {
     let (mu, nu) = clouds(41, 33, 2);
     let xi: Vec<f64> = (0..41 * 5).map(|k| 0.1 + f64::from((k * 13) % 17)).collect();
     let zeta: Vec<f64> = (0..33 * 5).map(|k| 0.1 + f64::from((k * 5) % 19)).collect();
-    let explicit = Features::Explicit(
-        FeatureMatrix::new(&xi, 41, 5).unwrap(),
-        FeatureMatrix::new(&zeta, 33, 5).unwrap(),
-    );
+    let (xi, zeta) =
+        (FeatureMatrix::new(&xi, 41, 5).unwrap(), FeatureMatrix::new(&zeta, 33, 5).unwrap());
+    let explicit = |method| Kernel::features(method, xi.clone(), zeta.clone());
     let costs: Vec<f64> = (0..41 * 33).map(|k| f64::from((k * 37) % 101) / 30.0).collect();
     let matrix = CostMatrix::new(&costs, 41, 33).unwrap();
-    for (what, method) in [
-        ("online", Method::online()),
-        ("dense", Method::dense()),
-        ("matrix", Method::Online(Cost::Matrix(matrix))),
-        ("features, exact", Method::Dense(Cost::Features(explicit.clone()))),
-        ("explicit", Method::Factored(explicit)),
-        ("paper", Method::paper()),
-        ("sobol", Method::gaussian()),
-        ("arccos", Method::Factored(Features::ArcCosine { order: 0, kappa: 0.1, sigma: 1.5 })),
-        ("stored lattice", Method::Factored(Features::Gaussian(Anchors::Lattice { stored: true }))),
-        ("thinned lattice", Method::lattice()),
+    let arccos = Features::ArcCosine { order: 0, kappa: 0.1, sigma: 1.5 };
+    let stored = Features::Gaussian(Anchors::Lattice { stored: true });
+    for (what, kernel) in [
+        ("online", Method::online().into()),
+        ("dense", Method::dense().into()),
+        ("matrix", Kernel::costs(Method::online(), matrix)),
+        ("features, exact", explicit(Method::dense())),
+        ("explicit", explicit(Method::Auto)),
+        ("paper", Method::paper().into()),
+        ("sobol", Method::gaussian().into()),
+        ("arccos", Method::Factored(arccos).into()),
+        ("stored lattice", Method::Factored(stored).into()),
+        ("thinned lattice", Method::lattice().into()),
     ] {
+        let method = kernel.method.clone();
         let options = Options::builder(EPSILON).method(method).rank(60).build().unwrap();
-        assert_samples(what, &plan(&mu, &nu, &options).unwrap(), 60_000);
+        assert_samples(what, &kernel.solver(&options).plan(&mu, &nu).unwrap(), 60_000);
     }
     let (one, two) = positive(41, 33, 4);
     let options =
@@ -744,4 +756,54 @@ fn plans_do_not_keep_observers() {
     };
     let plan = Solver::new(&options).observer(&mut observer).plan(&mu, &nu).unwrap();
     assert_eq!(seen, plan.solution().iterations);
+}
+
+/// A plan that outlives its measures, its options and its matrices.
+fn returned(method: Method, given: Option<&CostMatrix<'static>>) -> Plan<'static> {
+    let (mu, nu) = clouds(31, 24, 2);
+    let options = builder(method).build().unwrap();
+    let solver = Solver::new(&options);
+    let solver = match given {
+        None => solver,
+        Some(matrix) => solver.costs(matrix.clone()),
+    };
+    solver.plan(&mu, &nu).unwrap()
+}
+
+#[test]
+fn plans_of_owned_points_can_be_returned() {
+    let (mu, nu) = clouds(31, 24, 2);
+    for method in [Method::Auto, Method::gaussian(), Method::lattice(), Method::nystrom()] {
+        let options = builder(method.clone()).build().unwrap();
+        let here = plan(&mu, &nu, &options).unwrap();
+        let there = returned(method, None);
+        assert_eq!(there.to_dense().unwrap(), here.to_dense().unwrap());
+        let gradient = |plan: &Plan<'_>| plan.gradient().weights(Cloud::X).unwrap();
+        assert_eq!(gradient(&there), gradient(&here));
+    }
+    let values: Vec<f64> = (0..31 * 24).map(|k| f64::from((k * 37) % 101) / 50.0).collect();
+    let matrix = CostMatrix::new(values, 31, 24).unwrap();
+    let plan = returned(Method::online(), Some(&matrix));
+    drop(matrix);
+    consistent("returned", &plan, [&mu, &nu]);
+    // On a thread of its own.
+    let mass = std::thread::spawn(move || plan.mass().unwrap()).join().unwrap();
+    assert!((mass - 1.0).abs() < 1e-8);
+}
+
+#[test]
+fn clones_of_measures_and_matrices_share_their_numbers() {
+    let at = |values: &Values<'_>| match values {
+        Values::F32(values) => values.as_ptr() as usize,
+        Values::F64(values) => values.as_ptr() as usize,
+    };
+    let (mu, _) = clouds(31, 24, 2);
+    let moved = mu.clone().with_mass(3.0).unwrap();
+    assert_eq!(at(mu.points().values()), at(moved.points().values()));
+    assert_eq!(mu.weights().as_ptr(), moved.weights().as_ptr());
+    assert_eq!((mu.mass() == moved.mass(), moved.mass()), (false, 3.0));
+    let costs = CostMatrix::new(vec![1.0_f32; 12], 3, 4).unwrap();
+    assert_eq!(at(costs.values()), at(costs.clone().values()));
+    let features = FeatureMatrix::new(vec![1.0; 12], 3, 4).unwrap();
+    assert_eq!(at(features.values()), at(features.clone().values()));
 }

@@ -19,11 +19,11 @@ fn clouds(shape: Shape, n: usize, dim: usize) -> [Measure<'static>; 2] {
     shape.pair(n, n - 100, dim, 3).map(|p| Measure::uniform(Points::new(p, dim).unwrap()))
 }
 
-fn with(method: Method<'static>, epsilon: f64) -> OptionsBuilder<'static> {
+fn with(method: Method, epsilon: f64) -> OptionsBuilder {
     Options::builder(epsilon).method(method)
 }
 
-fn sobol() -> Method<'static> {
+fn sobol() -> Method {
     Method::Factored(Features::Gaussian(Anchors::Random(Draw::Sobol)))
 }
 
@@ -31,7 +31,7 @@ fn sobol() -> Method<'static> {
 fn iterations(
     [mu, nu]: &[Measure<'static>; 2],
     scale: f64,
-    method: &Method<'static>,
+    method: &Method,
     rank: Option<usize>,
 ) -> [usize; 3] {
     let epsilon = scale * mean_squared_distance(mu, nu).unwrap();
@@ -140,7 +140,7 @@ fn points_without_weight_have_the_potentials_of_the_exact_kernel() {
     };
     let (mu, nu) = (measure(x, 300), measure(y, 250));
     let epsilon = 0.2 * mean_squared_distance(&mu, &nu).unwrap();
-    let solve = |options: OptionsBuilder<'static>| -> Solution {
+    let solve = |options: OptionsBuilder| -> Solution {
         rot(&mu, &nu, &options.tolerance(1e-9).build().unwrap()).unwrap()
     };
     let truth = solve(with(Method::online(), epsilon));

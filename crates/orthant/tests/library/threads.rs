@@ -65,7 +65,7 @@ fn assert_same(name: &str, work: impl Fn() -> Vec<u64> + Sync) {
     }
 }
 
-fn check(name: &str, epsilon: f64, rank: usize, method: &Method<'static>, precision: Precision) {
+fn check(name: &str, epsilon: f64, rank: usize, method: &Method, precision: Precision) {
     let lattice = Method::lattice();
     let (mu, nu) = if format!("{method:?}") == format!("{lattice:?}") {
         clouds(LATTICE_ROWS, LATTICE_COLUMNS)

@@ -2,21 +2,16 @@
 
 use orthant::features::FeatureMatrix;
 use orthant::{
-    Error, Measure, Method, Options, Points, Stop,
+    CostMatrix, Error, Measure, Method, Options, Points, Stop,
     control::Next,
     divergence,
-    options::{Cost, CostMatrix, Features, OptionsBuilder},
+    options::{Features, OptionsBuilder},
     two_sample::{TwoSample, TwoSampleTest, two_sample},
 };
 
 use crate::common::{normal, normal_measure};
 
-fn test(
-    mu: &Measure<'_>,
-    nu: &Measure<'_>,
-    count: usize,
-    options: OptionsBuilder<'_>,
-) -> TwoSample {
+fn test(mu: &Measure<'_>, nu: &Measure<'_>, count: usize, options: OptionsBuilder) -> TwoSample {
     two_sample(mu, nu, count, &options.build().unwrap()).unwrap()
 }
 
@@ -157,7 +152,7 @@ fn the_statistic_is_the_divergence_whatever_the_method() {
     let nu = normal_measure(70, &[0.3, 0.0], 0.8, 2);
     let options = Options::builder(0.3).tolerance(1e-9).build().unwrap();
     let exact = divergence(&mu, &nu, &options).unwrap().value;
-    let run = |method: Method<'_>| {
+    let run = |method: Method| {
         test(&mu, &nu, 99, Options::builder(0.3).tolerance(1e-9).accuracy(1e-6).method(method))
     };
     let dense = run(Method::dense());
@@ -247,11 +242,14 @@ fn given_kernels_are_those_of_both_clouds() {
         all.iter().flat_map(|a| all.iter().map(move |b| (a - b).powi(2))).collect();
     let exact = test(&mu, &nu, 49, Options::builder(epsilon).tolerance(1e-10));
     let matrix = CostMatrix::new(&cost, 50, 50).unwrap();
-    let options = Options::builder(epsilon).tolerance(1e-10);
-    let given = test(&mu, &nu, 49, options.method(Method::Dense(Cost::Matrix(matrix))));
-    assert!((given.statistic - exact.statistic).abs() < 1e-9);
-    // A matrix of all points has no divergence but the statistic.
-    assert_eq!((given.value, given.interval), (given.statistic, None));
+    for method in [Method::Auto, Method::dense(), Method::online()] {
+        let options = Options::builder(epsilon).tolerance(1e-10).method(method).build().unwrap();
+        let given = TwoSampleTest::new(&options).permutations(49).costs(matrix.clone());
+        let given = given.run(&mu, &nu).unwrap();
+        assert!((given.statistic - exact.statistic).abs() < 1e-9);
+        // A matrix of all points has no divergence but the statistic.
+        assert_eq!((given.value, given.interval), (given.statistic, None));
+    }
     // The linear kernel, by its map and by its matrices.
     let lift = |x: &[f64]| -> Vec<f64> { x.iter().flat_map(|x| [1.0, x.exp()]).collect() };
     let (lx, ly) = (lift(&x), lift(&y));
@@ -263,10 +261,17 @@ fn given_kernels_are_those_of_both_clouds() {
         (FeatureMatrix::new(&lx, 20, 2).unwrap(), FeatureMatrix::new(&ly, 30, 2).unwrap());
     let options = || Options::builder(1.0).tolerance(1e-10);
     let map = test(&mu, &nu, 49, options().method(Method::Factored(Features::Linear)));
-    let given =
-        test(&mu, &nu, 49, options().method(Method::Factored(Features::Explicit(xi, zeta))));
-    assert_eq!((map.rank, given.rank), (2, 2));
-    assert!((given.statistic - map.statistic).abs() < 1e-10);
+    let given = |method| {
+        let options = options().method(method).build().unwrap();
+        let given = TwoSampleTest::new(&options).permutations(49);
+        given.features(xi.clone(), zeta.clone()).run(&mu, &nu).unwrap()
+    };
+    let [features, dense] = [given(Method::Auto), given(Method::dense())];
+    assert_eq!((map.rank, features.rank, dense.rank), (2, 2, 50));
+    for given in [features, dense] {
+        assert!((given.statistic - map.statistic).abs() < 1e-10);
+        assert!((given.value - map.value).abs() < 1e-9);
+    }
     assert!(map.statistic > 0.0);
 }
 
@@ -374,7 +379,7 @@ fn observers_and_limits_end_it_early() {
 fn bad_input_is_an_error_that_says_so() {
     let mu = normal_measure(5, &[0.0], 1.0, 1);
     let plane = normal_measure(5, &[0.0, 0.0], 1.0, 1);
-    let fails = |nu: &Measure<'_>, count, options: OptionsBuilder<'_>| {
+    let fails = |nu: &Measure<'_>, count, options: OptionsBuilder| {
         two_sample(&mu, nu, count, &options.build().unwrap()).unwrap_err()
     };
     let with = || Options::builder(0.1);
@@ -383,9 +388,12 @@ fn bad_input_is_an_error_that_says_so() {
     assert!(matches!(fails(&mu, 9, with().reach(1.0)), Error::NotFor { .. }));
     assert!(matches!(fails(&mu, 9, with().method(Method::nystrom())), Error::NotFor { .. }));
     let matrix = |n: usize| CostMatrix::new((0..n * n).map(|i| i as f64).collect::<Vec<_>>(), n, n);
-    let method = |n| Method::Dense(Cost::Matrix(matrix(n).unwrap()));
-    assert!(matches!(fails(&mu, 9, with().method(method(5))), Error::Shape { .. }));
-    assert!(matches!(fails(&mu, 9, with().method(method(10))), Error::NotSymmetric { .. }));
+    let fails_on = |n| {
+        let test = TwoSampleTest::new(&with().build().unwrap()).permutations(9);
+        test.costs(matrix(n).unwrap()).run(&mu, &mu).unwrap_err()
+    };
+    assert!(matches!(fails_on(5), Error::Shape { .. }));
+    assert!(matches!(fails_on(10), Error::NotSymmetric { .. }));
     assert!(matches!(
         fails(&mu, 9, with().method(Method::Factored(Features::Linear))),
         Error::InCloud { .. }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::common::{figure_1, normal, relative};
+use crate::common::{Kernel, figure_1, normal, relative};
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMatrix, Gaussian};
 use orthant::{
-    Certainty, Divergence, Error, Measure, Method, Options, Points, Precision, Solution, Solver,
-    Stop,
+    Certainty, CostMatrix, Divergence, Error, Measure, Method, Options, Points, Precision,
+    Solution, Solver, Stop,
     control::{Next, Progress},
     divergence, mean_squared_distance,
-    options::{Algorithm, Anchors, Cost, CostMatrix, Features, OptionsBuilder},
+    options::{Algorithm, Anchors, Cost, Features, OptionsBuilder},
     results::Used,
     rot,
 };
@@ -175,11 +175,11 @@ fn newton(cost: &[f64], a: &[f64], b: &[f64], epsilon: f64, rho: [f64; 2]) -> Ve
     plan(&p)
 }
 
-fn with(epsilon: f64, rho: [f64; 2]) -> OptionsBuilder<'static> {
+fn with(epsilon: f64, rho: [f64; 2]) -> OptionsBuilder {
     Options::builder(epsilon).rho_x(rho[0]).rho_y(rho[1]).tolerance(1e-12).max_iterations(100_000)
 }
 
-fn exact_methods() -> [Method<'static>; 3] {
+fn exact_methods() -> [Method; 3] {
     [Method::Auto, Method::dense(), Method::online()]
 }
 
@@ -252,16 +252,16 @@ fn small_problems_are_those_of_newtons_method() {
         ] {
             let exact = newton(&cost, &a, &b, epsilon, rho);
             let reference = primal(&exact, &cost, &a, &b, epsilon, rho);
-            for method in [
-                Method::dense(),
-                Method::online(),
-                Method::Dense(Cost::Matrix(matrix.clone())),
-                Method::Online(Cost::Matrix(matrix.clone())),
+            for kernel in [
+                Method::dense().into(),
+                Method::online().into(),
+                Kernel::costs(Method::dense(), matrix.clone()),
+                Kernel::costs(Method::online(), matrix.clone()),
             ] {
                 for gauge in [true, false] {
-                    let options = with(epsilon, rho).method(method.clone()).gauge(gauge);
-                    let s = rot(&mu, &nu, &options.build().unwrap()).unwrap();
-                    let name = format!("{epsilon} {rho:?} {method:?} {gauge}");
+                    let options = with(epsilon, rho).method(kernel.method.clone()).gauge(gauge);
+                    let s = kernel.solver(&options.build().unwrap()).rot(&mu, &nu).unwrap();
+                    let name = format!("{epsilon} {rho:?} {kernel:?} {gauge}");
                     assert!(s.converged(), "{name}");
                     agrees(&name, &s, &reference, &cost, [&a, &b], 1e-10);
                 }
@@ -377,29 +377,35 @@ fn masses_only_scale_the_plan() {
     }
 }
 
-/// Features of each kind for clouds in the plane.
+/// Features of each kind for clouds in the plane: stored, and as the cost of the dense and of the online method.
 fn features(
     mu: &Measure<'_>,
     nu: &Measure<'_>,
     epsilon: f64,
-) -> Vec<(&'static str, Features<'static>)> {
+) -> Vec<(&'static str, [Kernel<'static>; 3])> {
     let explicit = |n: usize, seed: u64| {
         let logs = normal(n * 6, &[0.0], 1.0, seed);
         FeatureMatrix::new(logs.iter().map(|l| l.exp()).collect::<Vec<f64>>(), n, 6).unwrap()
     };
     let map = Gaussian::paper(mu, nu, epsilon, 40, 3, true).unwrap();
-    vec![
+    let named = [
         ("paper", Features::Gaussian(Anchors::Paper { centred: true })),
         ("sobol", Features::Gaussian(Anchors::Random(Draw::Sobol))),
         ("arc-cosine", Features::ArcCosine { order: 1, kappa: 0.1, sigma: 1.5 }),
         ("linear", Features::Linear),
-        (
-            "explicit",
-            Features::Explicit(explicit(mu.points().len(), 1), explicit(nu.points().len(), 2)),
-        ),
         ("map", Features::Map(Arc::new(map))),
         ("lattice", Features::Gaussian(Anchors::Lattice { stored: true })),
-    ]
+    ];
+    let methods = |features: Features| {
+        let cost = || Cost::Features(features.clone());
+        [Method::Factored(features.clone()), Method::Dense(cost()), Method::Online(cost())]
+    };
+    let mut all: Vec<_> =
+        named.map(|(name, features)| (name, methods(features).map(Kernel::from))).into();
+    let [xi, zeta] = [explicit(mu.points().len(), 1), explicit(nu.points().len(), 2)];
+    let given = |method| Kernel::features(method, xi.clone(), zeta.clone());
+    all.push(("explicit", [Method::Auto, Method::dense(), Method::online()].map(given)));
+    all
 }
 
 /// Two clouds with positive coordinates, masses that differ, and points of weight zero.
@@ -445,21 +451,22 @@ const PENALTIES: [[f64; 2]; 4] =
 fn features_are_the_dense_kernel_of_their_own_cost() {
     let (mu, nu) = plane();
     let epsilon = 0.3;
-    for (name, features) in features(&mu, &nu, epsilon) {
+    for (name, [factored, dense, online]) in features(&mu, &nu, epsilon) {
         for rho in PENALTIES {
-            let solve = |method, precision| {
+            let solve = |kernel: &Kernel<'_>, precision| {
                 let tolerance = if precision == Precision::F32 { 1e-6 } else { 1e-12 };
-                let options = with(epsilon, rho).method(method).precision(precision);
+                let options = with(epsilon, rho).method(kernel.method.clone());
+                let options = options.precision(precision);
                 let mut options = options.tolerance(tolerance).accuracy(1e-4);
                 if name != "lattice" {
                     options = options.rank(60);
                 }
-                rot(&mu, &nu, &options.build().unwrap()).unwrap()
+                kernel.solver(&options.build().unwrap()).rot(&mu, &nu).unwrap()
             };
-            let dense = solve(Method::Dense(Cost::Features(features.clone())), Precision::F64);
-            let online = solve(Method::Online(Cost::Features(features.clone())), Precision::F64);
-            let double = solve(Method::Factored(features.clone()), Precision::F64);
-            let single = solve(Method::Factored(features.clone()), Precision::F32);
+            let dense = solve(&dense, Precision::F64);
+            let online = solve(&online, Precision::F64);
+            let double = solve(&factored, Precision::F64);
+            let single = solve(&factored, Precision::F32);
             let name = format!("{name} {rho:?}");
             compare(&format!("{name} online"), &online, &dense, 1e-9);
             // A lattice or Gaussian features report the squared Euclidean cost, costs of features theirs.
@@ -531,8 +538,8 @@ fn a_kernel_times_a_constant_in_closed_form() {
         let solve = |l: f64| {
             let moved: Vec<f64> = cost.iter().map(|c| c - epsilon * l).collect();
             let matrix = CostMatrix::new(moved, 20, 15).unwrap();
-            let options = with(epsilon, rho).method(Method::Dense(Cost::Matrix(matrix)));
-            rot(&mu, &nu, &options.build().unwrap()).unwrap()
+            let options = with(epsilon, rho).method(Method::dense()).build().unwrap();
+            Solver::new(&options).costs(matrix).rot(&mu, &nu).unwrap()
         };
         let base = solve(0.0);
         let range = rho[0] + rho[1] + epsilon;
@@ -705,22 +712,22 @@ fn anderson_finds_what_plain_iterations_find() {
     let (mu, nu) = plane();
     let (mut accelerated, mut plain) = (0, 0);
     for epsilon in [0.01, 0.05, 0.3] {
-        let mut methods: Vec<(&str, Method<'_>)> = features(&mu, &nu, epsilon)
+        let mut kernels: Vec<(&str, Kernel<'_>)> = features(&mu, &nu, epsilon)
             .into_iter()
-            .map(|(name, features)| (name, Method::Factored(features)))
+            .map(|(name, [factored, ..])| (name, factored))
             .collect();
-        methods.push(("dense", Method::dense()));
-        methods.push(("online", Method::online()));
-        methods.push(("separable", Method::lattice()));
-        for (name, method) in methods {
+        kernels.push(("dense", Method::dense().into()));
+        kernels.push(("online", Method::online().into()));
+        kernels.push(("separable", Method::lattice().into()));
+        for (name, kernel) in kernels {
             for rho in PENALTIES.into_iter().chain([[30.0, 30.0], [1e-3, 1e-3]]) {
                 let solve = |algorithm| {
-                    let options = with(epsilon, rho).method(method.clone()).algorithm(algorithm);
-                    let mut options = options.tolerance(1e-11);
+                    let options = with(epsilon, rho).method(kernel.method.clone());
+                    let mut options = options.algorithm(algorithm).tolerance(1e-11);
                     if !matches!(name, "lattice" | "separable") {
                         options = options.rank(300);
                     }
-                    rot(&mu, &nu, &options.build().unwrap()).unwrap()
+                    kernel.solver(&options.build().unwrap()).rot(&mu, &nu).unwrap()
                 };
                 let (one, two) = (solve(Algorithm::Anderson), solve(Algorithm::Plain));
                 let name = format!("{name} {epsilon} {rho:?}");
@@ -1093,7 +1100,7 @@ fn all_operators_agree_on_random_problems() {
         let epsilon = mean * power(-2.5, 0.0);
         let rho_x = mean * power(-3.0, 1.5);
         let rho_y = if case % 5 == 0 { f64::INFINITY } else { mean * power(-3.0, 1.5) };
-        let solve = |method: Method<'static>, precision: Precision| {
+        let solve = |method: Method, precision: Precision| {
             let options = with(epsilon, [rho_x, rho_y])
                 .method(method)
                 .precision(precision)

@@ -6,14 +6,12 @@ use std::time::Instant;
 
 pub use arrange::{Embedding, Merge, embedding, leaves, linkage};
 
-use super::terms::{
-    KeptFeatures, TermSource, common_map, features_of, is_interrupted, is_of_pair, solver,
-};
+use super::terms::{KeptFeatures, TermSource, common_map, is_interrupted, is_of_pair, solver};
 use crate::control::{Clock, Next, Observer};
 use crate::coordinates::Gauge;
 use crate::error::{Error, Result, in_clouds};
 use crate::measure::Measure;
-use crate::options::{Cost, Features, Method, Options, Precision};
+use crate::options::{Options, Precision, has_two_maps};
 use crate::problem::{Aim, FeatureCache, Places, Start, Terms};
 use crate::results::{
     Certainty, Divergence, Interval, Kernels, Solution, Used, debiased, divergence_scale,
@@ -49,7 +47,7 @@ use crate::solver::Solver;
 /// assert_eq!(leaves(&linkage(&matrix, 4)?), [0, 2, 1, 3]);
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub fn compare(measures: &[Measure<'_>], options: &Options<'_>) -> Result<Comparison> {
+pub fn compare(measures: &[Measure<'_>], options: &Options) -> Result<Comparison> {
     Comparer::new(options).compare(measures)
 }
 
@@ -175,17 +173,18 @@ type Each<'s> = dyn FnMut(&Pair) -> Next + 's;
 /// assert_eq!(all, compare(&clouds, &options)?);
 /// # Ok::<(), orthant::Error>(())
 /// ```
-pub struct Comparer<'s, 'o> {
-    options: &'o Options<'o>,
+pub struct Comparer<'s> {
+    options: Options,
     observer: Option<&'s mut dyn Observer>,
     each: Option<&'s mut Each<'s>>,
     finished: Vec<Pair>,
 }
 
-impl<'s, 'o> Comparer<'s, 'o> {
+impl<'s> Comparer<'s> {
     /// A comparison with these options. A [`time_limit`](crate::options::OptionsBuilder::time_limit) is that of the whole
     /// comparison: a pair that it interrupts is not finished.
-    pub fn new(options: &'o Options<'o>) -> Self {
+    pub fn new(options: &Options) -> Self {
+        let options = options.clone();
         Comparer { options, observer: None, each: None, finished: Vec::new() }
     }
 
@@ -217,7 +216,7 @@ impl<'s, 'o> Comparer<'s, 'o> {
         // Whatever is done looks at the time of the whole.
         let clock = self.options.clock();
         let options = self.options.timed(&clock);
-        Comparer { options: &options, ..self }.compare_within(measures, &clock)
+        Comparer { options, ..self }.compare_within(measures, &clock)
     }
 
     fn compare_within(mut self, measures: &[Measure<'_>], clock: &Clock) -> Result<Comparison> {
@@ -228,8 +227,9 @@ impl<'s, 'o> Comparer<'s, 'o> {
         let mut pairs = std::mem::take(&mut self.finished);
         check_finished(&mut pairs, count)?;
         let all: Vec<&Measure<'_>> = measures.iter().collect();
-        let map = clock.run(|| common_map(&all, self.options))?;
+        let map = clock.run(|| common_map(&all, &self.options))?;
         let places;
+        let cancel = &self.options.cancel.clone();
         let (source, sharing) = match &map {
             None if is_of_pair(&self.options.method) => (None, Sharing::Nothing),
             None => (Some(TermSource::Apart), Sharing::SelfTerms),
@@ -238,8 +238,7 @@ impl<'s, 'o> Comparer<'s, 'o> {
             }
             Some(map) => {
                 let limit = self.options.max_memory.map_or(f64::INFINITY, |limit| limit as f64);
-                let keeps = map.bytes(measures, self.options) <= limit;
-                let cancel = &self.options.cancel;
+                let keeps = map.bytes(measures, &self.options) <= limit;
                 places = Places::new(map, measures);
                 let cache: Box<dyn KeptFeatures + '_> = match self.options.precision {
                     Precision::F32 => {
@@ -277,7 +276,7 @@ impl<'s, 'o> Comparer<'s, 'o> {
     /// One pair, unless a limit or an observer comes in between.
     fn pair(&mut self, terms: &mut PairSolver<'_>, clouds: [usize; 2]) -> Result<Option<Pair>> {
         let [first, second] = clouds;
-        let Some(divergence) = terms.divergence(clouds, self.options, &mut self.observer)? else {
+        let Some(divergence) = terms.divergence(clouds, &self.options, &mut self.observer)? else {
             return Ok(None);
         };
         let accuracy = self.options.accuracy;
@@ -299,22 +298,18 @@ impl<'s, 'o> Comparer<'s, 'o> {
         if x != y {
             return Err(Error::UnequalRho { x, y });
         }
-        let given = match &self.options.method {
-            Method::Dense(Cost::Matrix(_)) | Method::Online(Cost::Matrix(_)) => "a cost matrix",
-            method => match features_of(method) {
-                Some(Features::Pair(..)) => "a pair of feature maps",
-                Some(Features::Explicit(..)) => "matrices of features",
-                _ => return Ok(()),
-            },
-        };
-        let remedy = "use one feature map for all clouds, or the squared Euclidean cost";
-        Err(Error::TwoClouds { given, remedy })
+        if has_two_maps(&self.options.method) {
+            let given = "a pair of feature maps";
+            let remedy = "use one feature map for all clouds, or the squared Euclidean cost";
+            return Err(Error::TwoClouds { given, remedy });
+        }
+        Ok(())
     }
 }
 
-impl std::fmt::Debug for Comparer<'_, '_> {
+impl std::fmt::Debug for Comparer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Comparer").field("options", self.options).finish_non_exhaustive()
+        f.debug_struct("Comparer").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
@@ -365,7 +360,7 @@ impl PairSolver<'_> {
     fn divergence(
         &mut self,
         clouds: [usize; 2],
-        options: &Options<'_>,
+        options: &Options,
         observer: &mut Option<&mut dyn Observer>,
     ) -> Result<Option<Divergence>> {
         let [mu, nu] = clouds.map(|k| &self.measures[k]);
@@ -384,7 +379,7 @@ impl PairSolver<'_> {
         let kernels = if source.is_shared() { Kernels::Shared } else { Kernels::PerTerm };
         let cross = {
             let mut solver = solver(&left, observer);
-            source.cross(clouds, [mu, nu], (start, aim), &left, &mut solver)
+            source.cross(clouds, [mu, nu], (start, aim), &mut solver)
         };
         let (mut problem, first) = in_clouds(clouds, cross)?;
         let mut own = [self_x, self_y];
@@ -414,7 +409,7 @@ impl PairSolver<'_> {
         &mut self,
         clouds: [usize; 2],
         level: Level,
-        options: &Options<'_>,
+        options: &Options,
         observer: &mut Option<&mut dyn Observer>,
     ) -> Result<Option<[Solution; 2]>> {
         if self.source.is_none() {
@@ -436,13 +431,12 @@ impl PairSolver<'_> {
 
     /// A cloud with itself.
     fn own(&mut self, k: usize, level: Level, solver: &mut Solver<'_, '_>) -> Result<Solution> {
-        let options = solver.options();
         let how = match (level, &self.selves[k][0]) {
             (Level::Finest, Some(usual)) => (Start::Potential(&usual.potential_x), Aim::Smallest),
             _ => (Start::Flat, Aim::Own),
         };
         let source = self.source.as_mut().expect("self terms are shared");
-        let (problem, first) = source.own(k, &self.measures[k], how, options, solver)?;
+        let (problem, first) = source.own(k, &self.measures[k], how, solver)?;
         let (_, [(solution, _)]) = solver.improve(problem, Terms::Own, [first])?;
         Ok(solution)
     }
@@ -454,7 +448,7 @@ fn self_error(own: &[Solution; 2]) -> f64 {
 }
 
 /// What the accuracy of a cross term is relative to, before anything is solved: the divergence of Gaussians.
-fn estimate(clouds: [&Measure<'_>; 2], options: &Options<'_>) -> Aim {
+fn estimate(clouds: [&Measure<'_>; 2], options: &Options) -> Aim {
     let values = clouds.map(|cloud| Gauge::own(cloud, options.epsilon).ok()?.gaussian_value());
     match values {
         [Some(x), Some(y)] => Aim::Divergence { selves: 0.5 * (x + y), error: 0.0 },
