@@ -66,12 +66,9 @@ fn assert_same(name: &str, work: impl Fn() -> Vec<u64> + Sync) {
 }
 
 fn check(name: &str, epsilon: f64, rank: usize, method: &Method, precision: Precision) {
-    let lattice = Method::lattice();
-    let (mu, nu) = if format!("{method:?}") == format!("{lattice:?}") {
-        clouds(LATTICE_ROWS, LATTICE_COLUMNS)
-    } else {
-        clouds(ROWS, COLUMNS)
-    };
+    let lattice = format!("{method:?}") == format!("{:?}", Method::lattice());
+    let (mu, nu) =
+        if lattice { clouds(LATTICE_ROWS, LATTICE_COLUMNS) } else { clouds(ROWS, COLUMNS) };
     let options = Options::builder(epsilon)
         .method(method.clone())
         .precision(precision)
@@ -80,7 +77,10 @@ fn check(name: &str, epsilon: f64, rank: usize, method: &Method, precision: Prec
         .max_iterations(6)
         .build()
         .unwrap();
-    assert_same(&format!("{name} rot"), || bits(&rot(&mu, &nu, &options).unwrap()));
+    // Of lattices, each of which takes its time to find, the cross term of the divergence is as good.
+    if !lattice {
+        assert_same(&format!("{name} rot"), || bits(&rot(&mu, &nu, &options).unwrap()));
+    }
     assert_same(&format!("{name} divergence"), || {
         divergence_bits(&divergence(&mu, &nu, &options).unwrap())
     });
