@@ -24,13 +24,13 @@ use crate::solver::Solver;
 ///
 /// | method | kernel of a term | shared |
 /// |---|---|---|
-/// | exact, lattices, [`Method::Auto`] | its own: that of the cost, or an approximation in its own coordinates, with a bound | self terms |
+/// | exact, lattices, [`Method::Auto`](crate::Method::Auto) | its own: that of the cost, or an approximation in its own coordinates, with a bound | self terms |
 /// | random anchors, the paper's features, arc-cosine, linear, a map | one map for all clouds, with anchors for all of them | self terms, and the features of each cloud: stored once, used in all of its terms |
 /// | the same, if all features together need more than [`max_memory`](crate::options::OptionsBuilder::max_memory) | the same | self terms; features are evaluated again for every pair, to the same result |
 /// | adaptive anchors, Nystrom | one for the pair | nothing |
 ///
-/// [`Method::Auto`] chooses for each term, as [`rot`](crate::rot()) does: values are certified term by term, with an
-/// accuracy that is relative to the divergence ([`Divergence::keeps`]). Self terms that are not accurate enough for a
+/// [`Method::Auto`](crate::Method::Auto) chooses for each term, as [`rot`](crate::rot()) does: values are certified term by
+/// term, with an accuracy that is relative to the divergence ([`Divergence::keeps`]). Self terms that are not accurate enough for a
 /// pair of clouds that are close are solved again, once, with that of the smallest divergences. Where epsilon is small and cross terms are solved by way of larger ones, features of these are the pair's own.
 /// A pair has the same number in both directions, and a cloud is at distance 0 of itself.
 ///
