@@ -2,11 +2,8 @@
 
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-use serde_json::Value;
 
 use crate::common::{Sandbox, cloud, text};
 
