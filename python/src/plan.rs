@@ -3,7 +3,7 @@
 mod kept;
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use orthant::{Cloud as Side, Measure, Options, Plan as Coupling, Points, Solver, control::Cancel};
+use orthant::{Measure, Options, Plan as Coupling, Points, Side, Solver, control::Cancel};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -379,7 +379,7 @@ impl Solution {
 
     /// Whether `value_kl` is known to be within this part of itself of that of the exact kernel.
     fn keeps(&self, accuracy: f64) -> bool {
-        self.inner.keeps(accuracy)
+        self.inner.meets_accuracy(accuracy)
     }
 
     fn __float__(&self) -> f64 {
@@ -512,7 +512,7 @@ impl Divergence {
     /// Whether the divergence is known to be within this part of itself (or of a hundredth of the `value_kl` of its cross
     /// term, if that is more) of that of the exact kernel.
     fn keeps(&self, accuracy: f64) -> bool {
-        self.inner.keeps(accuracy)
+        self.inner.meets_accuracy(accuracy)
     }
 
     /// The solution of `W(x, y)`.

@@ -1,7 +1,7 @@
 //! Two clouds: transport, divergences, gradients.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Cloud as Side, Gradient as Derivatives, Measure, Options, Solver, mean_cost};
+use orthant::{Gradient as Derivatives, Measure, Options, Side, Solver, mean_cost};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

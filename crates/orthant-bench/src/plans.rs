@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use orthant::{Cloud, Method, Options, plan};
+use orthant::{Method, Options, Side, plan};
 use orthant_support::Failure;
 use orthant_support::clouds::figure_1;
 use serde_json::json;
@@ -68,9 +68,9 @@ pub(crate) fn gradients(quick: bool) -> Result<(), Failure> {
             let [points, epsilon, map] = interleaved(if quick { 1 } else { 3 }, |k| {
                 let gradient = plan.gradient();
                 let done = match k {
-                    0 => gradient.points(Cloud::X).map(|g| g.len()),
+                    0 => gradient.points(Side::X).map(|g| g.len()),
                     1 => gradient.epsilon().map(|_| 1),
-                    _ => plan.barycentric(Cloud::X).map(|m| m.len()),
+                    _ => plan.barycentric(Side::X).map(|m| m.len()),
                 };
                 failure = black_box(done).err().or(failure.take());
             });

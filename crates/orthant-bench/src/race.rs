@@ -172,7 +172,7 @@ fn race(
     line(&json!({
         "bench": "race", "problem": name, "n": mu.points().len(), "m": nu.points().len(), "dim": mu.dim(),
         "epsilon": epsilon, "accuracy": GOAL, "seconds": seconds, "relative_error": error(&ours),
-        "relative_half_width": half, "kept": ours.keeps(GOAL), "method": ours.method.as_str(),
+        "relative_half_width": half, "kept": ours.meets_accuracy(GOAL), "method": ours.method.as_str(),
         "rank": ours.rank, "iterations": ours.iterations, "paper_rank": paper.rank,
         "paper_relative_error": paper.error, "paper_reaches": reaches,
         "paper_iterations": paper.iterations, "paper_seconds": paper.seconds,

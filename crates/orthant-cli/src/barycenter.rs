@@ -255,7 +255,7 @@ impl Task<'_> {
     fn name(&self, error: orthant::Error) -> Failure {
         match error {
             orthant::Error::InClouds { clouds: [k, _], source } => match *source {
-                orthant::Error::InCloud { cloud: orthant::Cloud::X, source } => {
+                orthant::Error::InCloud { cloud: orthant::Side::X, source } => {
                     self.inputs.clouds[k].explain(*source)
                 }
                 orthant::Error::InCloud { source, .. } => {

@@ -1,6 +1,6 @@
 //! Pictures of two clouds and of what is between them.
 
-use orthant::{Cloud, Divergence, Measure, Plan};
+use orthant::{Divergence, Measure, Plan, Side};
 use orthant_draw::{MOST_ARROWS, MOST_POINTS, Picture, thinned};
 use orthant_support::Failure;
 
@@ -20,7 +20,7 @@ pub(crate) fn map(
         let chosen = thinned(measure.points().len(), MOST_POINTS);
         panel.cloud(&cloud.short, &view.places(measure.points(), &chosen, k), k)?;
     }
-    let moved = plan.barycentric(Cloud::X)?;
+    let moved = plan.barycentric(Side::X)?;
     let chosen = thinned(mu.points().len(), MOST_ARROWS);
     let from = view.places(mu.points(), &chosen, 0);
     let to = view.map(chosen.len(), 1, |row, c| moved[chosen[row] * mu.dim() + c]);

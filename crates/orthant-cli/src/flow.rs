@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use orthant::{
-    Cloud, Measure, Options,
+    Measure, Options, Side,
     control::Next,
     descent::{Descent, Rest, Step},
 };
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
     }
     let read = || {
         Inputs::two(&problem.clouds, &settings, |side, source| {
-            if side == Cloud::X && files.output.is_some() {
+            if side == Side::X && files.output.is_some() {
                 source.others(Others::All)
             } else {
                 source
@@ -199,7 +199,7 @@ impl<'a> Files<'a> {
         measures: &[Measure<'_>; 2],
         points: &[f64],
     ) -> Result<(), Failure> {
-        let cloud = inputs.get(Cloud::X);
+        let cloud = inputs.get(Side::X);
         let mut pictures = Vec::new();
         if self.frames.is_some() || self.picture.is_some() {
             let view = View::of(inputs, &[&measures[0], &measures[1]])?;
@@ -228,7 +228,7 @@ impl<'a> Files<'a> {
 
 /// A row for each point of each snapshot.
 fn write_path(file: TableFile<'_>, film: &Film, inputs: &Inputs) -> Result<(), Failure> {
-    let cloud = inputs.get(Cloud::X);
+    let cloud = inputs.get(Side::X);
     let dim = cloud.dim;
     let shots: Vec<(usize, Vec<f64>)> = (film.shots.iter())
         .map(|shot| (shot.step, inputs.preparation.undo(&shot.points)))

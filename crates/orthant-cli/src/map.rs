@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use orthant::{
-    Cloud as Side, Plan, Solver,
+    Plan, Side, Solver,
     plan::{MOST_LABELS, Vote},
 };
 use orthant_draw::Picture;

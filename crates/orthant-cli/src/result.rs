@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use orthant::{Divergence, Solution, Stop, results::Used};
+use orthant::{Divergence, Solution, Stop, results::MethodUsed};
 use orthant_support::number::{count, number, rough, seconds};
 use serde::Serialize;
 
@@ -107,7 +107,7 @@ impl Outcome {
             n: mu.points().len(),
             m: nu.points().len(),
             dim: mu.dim(),
-            accurate: settings.promises().then(|| s.keeps(settings.accuracy)),
+            accurate: settings.promises().then(|| s.meets_accuracy(settings.accuracy)),
             whole: Term::of(s),
             terms: None,
             flow: None,
@@ -169,7 +169,7 @@ impl Outcome {
             n: mu.points().len(),
             m: nu.points().len(),
             dim: mu.dim(),
-            accurate: settings.promises().then(|| d.keeps(settings.accuracy)),
+            accurate: settings.promises().then(|| d.meets_accuracy(settings.accuracy)),
             whole,
             terms: Some(Box::new(Terms { kernels: d.kernels.as_str(), cross, self_x, self_y })),
             flow: None,
@@ -278,7 +278,7 @@ impl Outcome {
                 known(term.value_kl, term.interval_kl),
                 count(term.iterations)
             );
-            if term.method.name == Used::Lattice.as_str() {
+            if term.method.name == MethodUsed::Lattice.as_str() {
                 let _ = write!(note, ", {} nodes", count(term.method.rank));
             }
             let value = match term.interval {
@@ -306,19 +306,21 @@ impl Outcome {
     /// What was used: `lattice, 1,260 nodes, f64`.
     fn method(&self, settings: &Settings<'_>) -> String {
         let MethodJson { name, anchors, rank, .. } = &self.whole.method;
-        let used = Used::from_name(name);
+        let used = MethodUsed::from_name(name);
         let format = match (used, settings.common.kernel.precision) {
-            (Some(Used::Online), _) | (_, PrecisionName::F64) => "f64",
+            (Some(MethodUsed::Online), _) | (_, PrecisionName::F64) => "f64",
             (_, PrecisionName::F32) => "f32",
         };
         let rank = count(*rank);
         let size = match used {
-            Some(Used::Dense | Used::Online) => "exact".to_owned(),
+            Some(MethodUsed::Dense | MethodUsed::Online) => "exact".to_owned(),
             // The terms of a divergence have lattices of their own.
-            Some(Used::Lattice) if self.terms.is_some() => return format!("lattice, {format}"),
-            Some(Used::Lattice) => format!("{rank} nodes"),
-            Some(Used::Nystrom) => format!("{rank} landmarks"),
-            Some(Used::Gaussian) => {
+            Some(MethodUsed::Lattice) if self.terms.is_some() => {
+                return format!("lattice, {format}");
+            }
+            Some(MethodUsed::Lattice) => format!("{rank} nodes"),
+            Some(MethodUsed::Nystrom) => format!("{rank} landmarks"),
+            Some(MethodUsed::Gaussian) => {
                 let anchors = anchors.unwrap_or("gaussian");
                 return format!("{anchors}, {rank} anchors, {format}");
             }
@@ -330,7 +332,7 @@ impl Outcome {
     /// Whether the terms of a divergence share their approximation of the kernel.
     fn kernels(&self) -> Option<Row> {
         let (value, note) = match self.terms.as_ref()?.kernels {
-            "shared" if self.whole.method.name == Used::Nystrom.as_str() => {
+            "shared" if self.whole.method.name == MethodUsed::Nystrom.as_str() => {
                 ("one for all terms", "the same landmarks")
             }
             "shared" => {
@@ -373,20 +375,20 @@ impl Outcome {
                 row(at_most(farthest), note)
             }
             (Some(_), _) => None,
-            (None, _) => match Used::from_name(whole.method.name) {
-                Some(Used::Lattice) => row(
+            (None, _) => match MethodUsed::from_name(whole.method.name) {
+                Some(MethodUsed::Lattice) => row(
                     "no bound".to_owned(),
                     "too few nodes for these clouds: use a larger --rank".to_owned(),
                 ),
-                Some(Used::Gaussian) => row(
+                Some(MethodUsed::Gaussian) => row(
                     "not known".to_owned(),
                     "--certify bounds it; or let --method auto choose".to_owned(),
                 ),
-                Some(Used::Nystrom) => row(
+                Some(MethodUsed::Nystrom) => row(
                     "not known".to_owned(),
                     "compare with twice the --rank, or let --method auto choose".to_owned(),
                 ),
-                Some(Used::Dense | Used::Online) => row(
+                Some(MethodUsed::Dense | MethodUsed::Online) => row(
                     "not known".to_owned(),
                     "the numbers are too large for an interval: use a smaller --eps".to_owned(),
                 ),
@@ -398,7 +400,7 @@ impl Outcome {
 
 /// Whether the kernel was that of the squared Euclidean cost itself.
 pub(crate) fn is_exact(solution: &Solution) -> bool {
-    matches!(solution.method, Used::Dense | Used::Online)
+    matches!(solution.method, MethodUsed::Dense | MethodUsed::Online)
 }
 
 /// Where the time went.

@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Test) -> Result<ExitCode, Failure> {
         dim: mu.dim(),
         value: found.value,
         interval: found.interval.map(Ends::of),
-        accurate: asked.map(|accuracy| found.keeps(accuracy)),
+        accurate: asked.map(|accuracy| found.meets_accuracy(accuracy)),
         statistic: found.statistic,
         p_value: found.p_value,
         resolution: found.resolution,

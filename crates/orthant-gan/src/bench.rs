@@ -7,7 +7,7 @@ use burn::Tensor;
 use burn::tensor::{Device, TensorData};
 use orthant::features::Gaussian;
 use orthant::{
-    Cloud, Measure, Method, Options, Points,
+    Measure, Method, Options, Points, Side,
     options::{Cost, Features},
     plans,
 };
@@ -205,8 +205,8 @@ fn dense(problem: &Problem, settings: &Settings, linear: &[f32]) -> Result<Dense
     let (mu, nu) = (mu?, nu?);
     let plans = plans(&mu, &nu, &options)?;
     let gradient = plans.gradient();
-    gradient.points(Cloud::X)?;
-    let by = gradient.points(Cloud::Y)?;
+    gradient.points(Side::X)?;
+    let by = gradient.points(Side::Y)?;
     gradient.anchors()?;
     let seconds = begun.elapsed().as_secs_f64();
     let pairs = || by.iter().zip(linear).map(|(a, b)| (a - f64::from(*b)).abs());

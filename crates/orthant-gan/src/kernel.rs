@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orthant::features::{FeatureMap, Gaussian, stride};
 use orthant::{
-    Cloud, Divergence, Measure, Method, Options, Plans, Points, Solver, options::Features,
+    Divergence, Measure, Method, Options, Plans, Points, Side, Solver, options::Features,
 };
 
 use crate::error::Result;
@@ -91,13 +91,13 @@ impl Rows<'_> {
         let gradient = plans.gradient();
         Ok(match self {
             Rows::Logs { .. } => Derivatives {
-                x: single(&gradient.log_features(Cloud::X)?),
-                y: single(&gradient.log_features(Cloud::Y)?),
+                x: single(&gradient.log_features(Side::X)?),
+                y: single(&gradient.log_features(Side::Y)?),
                 anchors: Vec::new(),
             },
             Rows::Latents { .. } => Derivatives {
-                x: single(&gradient.points(Cloud::X)?),
-                y: single(&gradient.points(Cloud::Y)?),
+                x: single(&gradient.points(Side::X)?),
+                y: single(&gradient.points(Side::Y)?),
                 anchors: single(&gradient.anchors()?),
             },
         })

@@ -1,7 +1,7 @@
 //! Labels go along the plan to a cloud without any. `cargo run --release --example transfer`
 #![allow(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use orthant::{Cloud, Measure, Options, Points, plan};
+use orthant::{Measure, Options, Points, Side, plan};
 
 /// Three groups of points of the plane, moved and stretched.
 fn groups(count: usize, shift: f64, stretch: f64) -> (Vec<f64>, Vec<usize>) {
@@ -24,11 +24,11 @@ pub(crate) fn main() -> orthant::Result<()> {
     let options = Options::builder(0.02).build()?;
     let plan = plan(&mu, &nu, &options)?;
 
-    let votes = plan.vote(Cloud::Y, &labels)?;
+    let votes = plan.vote(Side::Y, &labels)?;
     let right = votes.iter().zip(&truth).filter(|(vote, label)| vote.label == **label).count();
     println!("{right} of {} labels are right", truth.len());
     // Where a point that nobody has seen goes.
-    let moved = plan.map_at(Cloud::X, &Points::new(vec![1.0, 1.0], 2)?)?;
+    let moved = plan.map_at(Side::X, &Points::new(vec![1.0, 1.0], 2)?)?;
     println!("(1.00, 1.00) goes to ({:.2}, {:.2})", moved[0], moved[1]);
     Ok(())
 }

@@ -4,11 +4,11 @@ use crate::anchors::Lattice;
 use crate::coordinates::Gauge;
 use crate::error::{Error, Result};
 use crate::features::{FeatureMap, Gaussian, Mapped};
-use crate::kernel::{Arranged, Factored, Kernel, Mixed, Separable, Side, Stored, Target};
+use crate::kernel::{Arranged, Factored, HalfKernel, Kernel, Mixed, Separable, Stored, Target};
 use crate::measure::Measure;
 use crate::numerics::simd::Float;
 use crate::term::gauged::Gauged;
-use crate::words::{Cloud, Part, Term};
+use crate::words::{Part, Side, Term};
 
 /// Stored Gaussian features of two clouds, with the steps of a solve as methods.
 ///
@@ -133,10 +133,10 @@ pub fn on_lattice<T: Storage, R>(
 ) -> Result<R> {
     const MOST: f64 = 4e6;
     let gauged = Gauged::new(Gauge::cross(mu, nu, epsilon)?, Term::Cross, [mu, nu])?;
-    let [low, high] = gauged.midpoints(Cloud::X, Cloud::Y);
+    let [low, high] = gauged.midpoints(Side::X, Side::Y);
     let lattice = Lattice::covering(&low, &high, gauged.gauge.epsilon(), ratio, MOST)
         .ok_or(Error::LatticeSize { most: MOST })?;
-    let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| gauged.points(cloud, Part::Support));
+    let [x, y] = [Side::X, Side::Y].map(|cloud| gauged.points(cloud, Part::Support));
     let cutoff = lattice.cutoff::<T>();
     let side = |points| Separable::<T>::new(points, &lattice, cutoff);
     let kernel = Factored::new(side(x), side(y));

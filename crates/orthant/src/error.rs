@@ -1,6 +1,6 @@
 //! What can be wrong with the input.
 
-use crate::words::{Cloud, Shape};
+use crate::words::{Shape, Side};
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -315,7 +315,7 @@ pub enum Error {
     #[error("{cloud} cloud: {source}")]
     InCloud {
         /// Which.
-        cloud: Cloud,
+        cloud: Side,
         /// What.
         source: Box<Error>,
     },
@@ -476,7 +476,7 @@ pub enum Error {
         /// The point, from 1.
         point: usize,
         /// The cloud that it would be mapped to.
-        other: Cloud,
+        other: Side,
     },
 
     /// Signed features have no samples.
@@ -506,7 +506,7 @@ pub enum Error {
         /// Iteration, from 1 (0: before the first).
         iteration: usize,
         /// The cloud.
-        cloud: Cloud,
+        cloud: Side,
         /// The point, from 1.
         row: usize,
         /// The product.
@@ -526,7 +526,7 @@ pub enum Error {
         /// Iteration, from 1 (0: before the first).
         iteration: usize,
         /// The cloud.
-        cloud: Cloud,
+        cloud: Side,
         /// The point, from 1.
         row: usize,
         /// The product `(K v)_i` or `(K^T u)_j`.
@@ -604,7 +604,7 @@ pub(crate) fn in_clouds<R>(clouds: [usize; 2], result: Result<R>) -> Result<R> {
         // Has nothing to do with them.
         Error::TimeLimit { .. } | Error::Cancelled => error,
         Error::InCloud { cloud, source } => {
-            let number = clouds[usize::from(cloud == Cloud::Y)];
+            let number = clouds[usize::from(cloud == Side::Y)];
             Error::InClouds { clouds: [number; 2], source }
         }
         source => Error::InClouds { clouds, source: Box::new(source) },

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::problem::Problem;
 use crate::results::{DENSE_LIMIT, Solution};
 use crate::term::{Scaling, TermPlan};
-use crate::words::{Cloud, Shape, Term, clouds};
+use crate::words::{Shape, Side, Term, clouds};
 
 /// The derivatives of a value by all that it depends on: what is asked for is computed, in linear time.
 ///
@@ -38,17 +38,17 @@ use crate::words::{Cloud, Shape, Term, clouds};
 /// something, which the theorem needs. In divergences entropies cancel.
 ///
 /// ```
-/// use orthant::{Cloud, Measure, Options, Points, plan, plans};
+/// use orthant::{Side, Measure, Options, Points, plan, plans};
 /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 2)?);
 /// let nu = Measure::uniform(Points::new(vec![3.0, 1.5], 2)?);
 /// let options = Options::builder(0.1).build()?;
 /// // One point each: W = ||x - y||^2.
 /// let plan = plan(&mu, &nu, &options)?;
-/// assert_eq!(plan.gradient().points(Cloud::X)?, [-6.0, -1.0]);
+/// assert_eq!(plan.gradient().points(Side::X)?, [-6.0, -1.0]);
 /// // Of a divergence, whose self terms are zero here.
 /// let plans = plans(&mu, &nu, &options)?;
 /// assert_eq!(plans.divergence().value, 9.25);
-/// assert_eq!(plans.gradient().points(Cloud::Y)?, [6.0, 1.0]);
+/// assert_eq!(plans.gradient().points(Side::Y)?, [6.0, 1.0]);
 /// # Ok::<(), orthant::Error>(())
 /// ```
 pub struct Gradient<'g> {
@@ -116,7 +116,7 @@ impl<'g> Gradient<'g> {
     }
 
     /// The terms that depend on a cloud.
-    fn places(&self, cloud: Cloud) -> impl Iterator<Item = Place<'_, 'g>> {
+    fn places(&self, cloud: Side) -> impl Iterator<Item = Place<'_, 'g>> {
         self.terms.iter().filter_map(move |part| {
             let pair = clouds(part.term);
             let times = if pair[0] == pair[1] { 2.0 } else { 1.0 };
@@ -139,7 +139,7 @@ impl<'g> Gradient<'g> {
 
     /// By the coordinates of the points of a cloud: a row for each point, as they were given. Rows are zero at points of
     /// weight zero.
-    pub fn points(&self, cloud: Cloud) -> Result<Vec<f64>> {
+    pub fn points(&self, cloud: Side) -> Result<Vec<f64>> {
         let measure = self.problem.measures()[cloud as usize];
         let (dim, count) = (measure.dim(), measure.support().len());
         let mut sum = vec![0.0; count * dim];
@@ -160,7 +160,7 @@ impl<'g> Gradient<'g> {
     /// it too; but of the paper's `value` it is minus infinity there, and asking for it an error.
     ///
     /// Where marginals are relaxed, by the weights as given, each on its own, not centred.
-    pub fn weights(&self, cloud: Cloud) -> Result<Vec<f64>> {
+    pub fn weights(&self, cloud: Side) -> Result<Vec<f64>> {
         let measure = self.problem.measures()[cloud as usize];
         let mut sum = vec![0.0; measure.weights().len()];
         for Place { part, slot, factor } in self.places(cloud) {
@@ -179,7 +179,7 @@ impl<'g> Gradient<'g> {
         if self.problem.is_relaxed() {
             if self.is_divergence() {
                 let [x, y] = self.terms[0].plan(self.problem).masses();
-                let more = if cloud == Cloud::X { x - y } else { y - x };
+                let more = if cloud == Side::X { x - y } else { y - x };
                 let epsilon = self.terms[0].solution.epsilon;
                 for sum in &mut sum {
                     *sum += epsilon * more;
@@ -249,14 +249,14 @@ impl<'g> Gradient<'g> {
                 remedy: "take those by the parameters of either map",
             });
         }
-        let mut sum = self.parameters(Cloud::X)?;
-        sum.iter_mut().zip(self.parameters(Cloud::Y)?).for_each(|(s, y)| *s += y);
+        let mut sum = self.parameters(Side::X)?;
+        sum.iter_mut().zip(self.parameters(Side::Y)?).for_each(|(s, y)| *s += y);
         finite(&sum)?;
         Ok(sum)
     }
 
     /// By the parameters of the map of one cloud, through the features of that cloud.
-    pub fn parameters(&self, cloud: Cloud) -> Result<Vec<f64>> {
+    pub fn parameters(&self, cloud: Side) -> Result<Vec<f64>> {
         let mut sum: Vec<f64> = Vec::new();
         for Place { part, slot, factor } in self.places(cloud) {
             let message = self.message(part, 1 - slot)?;
@@ -270,7 +270,7 @@ impl<'g> Gradient<'g> {
 
     /// By the matrix of features of a cloud: `-eps u (Zeta^T v)^T` for the first, and one such product more for
     /// divergences, never stored. Of explicit features, and of those of any map; in a gauge those of its coordinates.
-    pub fn features(&self, cloud: Cloud) -> Result<LowRank> {
+    pub fn features(&self, cloud: Side) -> Result<LowRank> {
         let rank = self.rank()?;
         let mut products = Vec::new();
         for Place { part, slot, factor } in self.places(cloud) {
@@ -288,7 +288,7 @@ impl<'g> Gradient<'g> {
     /// By the logarithms of the features of a cloud, point by point, all `n r` of them: `-eps w_ik`. What networks that
     /// make logarithms of features want. Refused above [`DENSE_LIMIT`] or the
     /// [`max_memory`](crate::options::OptionsBuilder::max_memory) of the options.
-    pub fn log_features(&self, cloud: Cloud) -> Result<Vec<f64>> {
+    pub fn log_features(&self, cloud: Side) -> Result<Vec<f64>> {
         let rank = self.rank()?;
         let count = self.problem.measures()[cloud as usize].support().len();
         check_bytes(count, rank, self.limit())?;
@@ -312,12 +312,12 @@ impl<'g> Gradient<'g> {
             });
         };
         let Solution { potential_x, potential_y, epsilon, .. } = part.solution;
-        let logs = |cloud: Cloud, potential: &[f64]| -> Vec<f64> {
+        let logs = |cloud: Side, potential: &[f64]| -> Vec<f64> {
             let weights = self.problem.measures()[cloud as usize].weights();
             let log = |(p, a): (&f64, &f64)| if *a > 0.0 { p / epsilon } else { f64::NEG_INFINITY };
             potential.iter().zip(weights).map(log).collect()
         };
-        let (left, right) = (logs(Cloud::X, potential_x), logs(Cloud::Y, potential_y));
+        let (left, right) = (logs(Side::X, potential_x), logs(Side::Y, potential_y));
         let products = vec![Outer { scale: -epsilon, left, right }];
         Ok(LowRank { products, limit: self.limit() })
     }
@@ -343,12 +343,12 @@ impl std::fmt::Debug for Gradient<'_> {
 /// kernel.
 ///
 /// ```
-/// use orthant::{Cloud, Measure, Options, Points, Solver, features::FeatureMatrix};
+/// use orthant::{Side, Measure, Options, Points, Solver, features::FeatureMatrix};
 /// let xi = FeatureMatrix::new(vec![1.0, 2.0, 3.0, 1.0], 2, 2)?;
 /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0], 1)?);
 /// let options = Options::builder(1.0).build()?;
 /// let plan = Solver::new(&options).features(xi.clone(), xi).plan(&mu, &mu)?;
-/// let gradient = plan.gradient().features(Cloud::X)?;
+/// let gradient = plan.gradient().features(Side::X)?;
 /// // All features twice as large make the value smaller by eps log 2, and do not change the plan.
 /// let along: f64 = gradient.to_dense()?.iter().zip([1.0, 2.0, 3.0, 1.0]).map(|(g, x)| g * x).sum();
 /// assert!((along + 1.0).abs() < 1e-12);
@@ -471,7 +471,7 @@ fn finite(values: &[f64]) -> Result<()> {
 }
 
 /// Rows on the support of a cloud, and rows of zeros at its points of weight zero.
-fn with_zero_rows(problem: &Problem<'_>, cloud: Cloud, rows: Vec<f64>, width: usize) -> Vec<f64> {
+fn with_zero_rows(problem: &Problem<'_>, cloud: Side, rows: Vec<f64>, width: usize) -> Vec<f64> {
     let measure = problem.measures()[cloud as usize];
     let Some(kept) = measure.indices(true) else { return rows };
     let mut all = vec![0.0; measure.weights().len() * width];
@@ -482,7 +482,7 @@ fn with_zero_rows(problem: &Problem<'_>, cloud: Cloud, rows: Vec<f64>, width: us
 }
 
 /// Logarithms on the support of a cloud, and of nothing at its points of weight zero.
-fn with_no_mass(problem: &Problem<'_>, cloud: Cloud, logs: Vec<f64>) -> Vec<f64> {
+fn with_no_mass(problem: &Problem<'_>, cloud: Side, logs: Vec<f64>) -> Vec<f64> {
     let measure = problem.measures()[cloud as usize];
     let outside = measure.indices(false).map_or(0, <[usize]>::len);
     measure.scatter(logs, &vec![f64::NEG_INFINITY; outside])

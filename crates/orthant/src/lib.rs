@@ -133,7 +133,7 @@ pub use results::{Certainty, Divergence, Interval, Solution};
 pub use rows::CostMatrix;
 pub use solver::{Solver, divergence, plan, plans, rot};
 pub use tasks::{barycenter, compare, descent, two_sample};
-pub use words::{Cloud, Shape};
+pub use words::{Shape, Side};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -336,9 +336,9 @@ impl OptionsBuilder {
     }
 
     /// Error of the value that [`Method::Auto`] and lattices aim at. Of a term it is relative to
-    /// [`Solution::value_kl`](crate::Solution::value_kl), see [`Solution::keeps`](crate::Solution::keeps); of a
+    /// [`Solution::value_kl`](crate::Solution::value_kl), see [`Solution::meets_accuracy`](crate::Solution::meets_accuracy); of a
     /// divergence to the divergence, or to a hundredth of its cross term if that is more, see
-    /// [`Divergence::keeps`](crate::Divergence::keeps). Default: 1e-3.
+    /// [`Divergence::meets_accuracy`](crate::Divergence::meets_accuracy). Default: 1e-3.
     #[must_use]
     pub fn accuracy(mut self, accuracy: f64) -> Self {
         self.options.accuracy = accuracy;

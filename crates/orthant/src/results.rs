@@ -54,7 +54,7 @@ pub struct Solution {
     /// Number of features or landmarks; for exact methods the number of columns of the kernel.
     pub rank: usize,
     /// What was used.
-    pub method: Used,
+    pub method: MethodUsed,
     /// Where the anchors of Gaussian features really were, also if they were chosen automatically; None of other kernels.
     pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
@@ -187,7 +187,7 @@ pub struct Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub enum Used {
+pub enum MethodUsed {
     /// Random features of the Gaussian kernel.
     Gaussian,
     /// Features of the Gaussian kernel on a lattice.
@@ -208,39 +208,39 @@ pub enum Used {
     Nystrom,
 }
 
-impl Used {
+impl MethodUsed {
     /// What solves over all pairs are called.
     pub(crate) fn over_pairs(stored: bool) -> Self {
-        if stored { Used::Dense } else { Used::Online }
+        if stored { MethodUsed::Dense } else { MethodUsed::Online }
     }
 
     /// The word for it on the command line and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            Used::Gaussian => "gaussian",
-            Used::Lattice => "lattice",
-            Used::ArcCosine => "arccos",
-            Used::Linear => "linear",
-            Used::Map => "map",
-            Used::Explicit => "explicit",
-            Used::Dense => "dense",
-            Used::Online => "online",
-            Used::Nystrom => "nystrom",
+            MethodUsed::Gaussian => "gaussian",
+            MethodUsed::Lattice => "lattice",
+            MethodUsed::ArcCosine => "arccos",
+            MethodUsed::Linear => "linear",
+            MethodUsed::Map => "map",
+            MethodUsed::Explicit => "explicit",
+            MethodUsed::Dense => "dense",
+            MethodUsed::Online => "online",
+            MethodUsed::Nystrom => "nystrom",
         }
     }
 
     /// The one that a word stands for.
     pub fn from_name(name: &str) -> Option<Self> {
         [
-            Used::Gaussian,
-            Used::Lattice,
-            Used::ArcCosine,
-            Used::Linear,
-            Used::Map,
-            Used::Explicit,
-            Used::Dense,
-            Used::Online,
-            Used::Nystrom,
+            MethodUsed::Gaussian,
+            MethodUsed::Lattice,
+            MethodUsed::ArcCosine,
+            MethodUsed::Linear,
+            MethodUsed::Map,
+            MethodUsed::Explicit,
+            MethodUsed::Dense,
+            MethodUsed::Online,
+            MethodUsed::Nystrom,
         ]
         .into_iter()
         .find(|used| used.as_str() == name)
@@ -269,7 +269,7 @@ impl Solution {
     /// Whether `value_kl` is known to be within this part of `value_kl` from that of the exact kernel. (Or of a
     /// thousandth of epsilon for each unit of mass, if that is more: of clouds that all but coincide nobody asks for
     /// so much.)
-    pub fn keeps(&self, accuracy: f64) -> bool {
+    pub fn meets_accuracy(&self, accuracy: f64) -> bool {
         self.error_kl() <= accuracy * self.scale()
     }
 
@@ -402,9 +402,9 @@ impl Divergence {
     }
 
     /// Whether `value` is known to be within this part of itself from the divergence of the exact kernel. (Or of a
-    /// hundredth of what the accuracy of the cross term is relative to, see [`Solution::keeps`], if that is more: clouds
+    /// hundredth of what the accuracy of the cross term is relative to, see [`Solution::meets_accuracy`], if that is more: clouds
     /// that all but coincide have a divergence that is all but zero.)
-    pub fn keeps(&self, accuracy: f64) -> bool {
+    pub fn meets_accuracy(&self, accuracy: f64) -> bool {
         self.interval()
             .is_some_and(|interval| interval.farthest(self.value) <= accuracy * self.scale())
     }

@@ -95,7 +95,7 @@ pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options) -> Resu
 /// The Sinkhorn divergence of two measures with the plans of its terms: what its gradient is made of.
 ///
 /// ```
-/// use orthant::{Cloud, Measure, Options, Points, Solver, divergence, plans};
+/// use orthant::{Side, Measure, Options, Points, Solver, divergence, plans};
 /// // A gradient flow: a few steps of size 1/2 along the gradient, a point of weight 1/3 each.
 /// let nu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
 /// let options = Options::builder(0.1).tolerance(1e-9).build()?;
@@ -106,7 +106,7 @@ pub fn divergence(mu: &Measure<'_>, nu: &Measure<'_>, options: &Options) -> Resu
 ///     let solver = Solver::new(&options);
 ///     let solver = match &last { None => solver, Some(d) => solver.warm_start_divergence(d) };
 ///     let plans = solver.plans(&mu, &nu)?;
-///     let gradient = plans.gradient().points(Cloud::X)?;
+///     let gradient = plans.gradient().points(Side::X)?;
 ///     last = Some(plans.into_divergence());
 ///     x.iter_mut().zip(gradient).for_each(|(x, g)| *x -= 0.5 * 3.0 * 0.5 * g);
 /// }

@@ -2,31 +2,31 @@
 
 use std::fmt;
 
-impl Cloud {
+impl Side {
     /// The other one.
     #[must_use]
-    pub fn other(self) -> Cloud {
+    pub fn other(self) -> Side {
         match self {
-            Cloud::X => Cloud::Y,
-            Cloud::Y => Cloud::X,
+            Side::X => Side::Y,
+            Side::Y => Side::X,
         }
     }
 }
 
 /// One of the two clouds of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cloud {
+pub enum Side {
     /// The first.
     X,
     /// The second.
     Y,
 }
 
-impl fmt::Display for Cloud {
+impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Cloud::X => "first",
-            Cloud::Y => "second",
+            Side::X => "first",
+            Side::Y => "second",
         })
     }
 }
@@ -58,11 +58,11 @@ pub enum Term {
 }
 
 /// The two clouds of a term.
-pub(crate) fn clouds(term: Term) -> [Cloud; 2] {
+pub(crate) fn clouds(term: Term) -> [Side; 2] {
     match term {
-        Term::Cross => [Cloud::X, Cloud::Y],
-        Term::SelfX => [Cloud::X, Cloud::X],
-        Term::SelfY => [Cloud::Y, Cloud::Y],
+        Term::Cross => [Side::X, Side::Y],
+        Term::SelfX => [Side::X, Side::X],
+        Term::SelfY => [Side::Y, Side::Y],
     }
 }
 

@@ -175,7 +175,7 @@ fn a_test_does_without_its_interval_rather_than_being_late() {
     let found = TwoSampleTest::new(&options).permutations(1).run(&mu, &nu);
     watch.holds(limit);
     match found {
-        Ok(test) => assert!(!test.keeps(1e-9), "{test:?}"),
+        Ok(test) => assert!(!test.meets_accuracy(1e-9), "{test:?}"),
         Err(error) => assert!(matches!(error, Error::TimeLimit { .. }), "{error}"),
     }
     // No time at all: the statistic alone.

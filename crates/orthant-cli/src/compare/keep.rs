@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use orthant::{Certainty, Interval, Measure, compare::Pair, measure::Values, results::Used};
+use orthant::{Certainty, Interval, Measure, compare::Pair, measure::Values, results::MethodUsed};
 use orthant_io::{Checksum, Journal};
 use orthant_support::Failure;
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ impl Line {
             interval,
             converged: self.converged,
             accurate: self.accurate,
-            method: Used::from_name(&self.method)?,
+            method: MethodUsed::from_name(&self.method)?,
             iterations: self.iterations,
         })
     }

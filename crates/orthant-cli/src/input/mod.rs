@@ -77,7 +77,7 @@ impl Inputs {
     pub(crate) fn two(
         clouds: &TwoClouds,
         settings: &Settings<'_>,
-        change: impl Fn(orthant::Cloud, Source<'_>) -> Source<'_>,
+        change: impl Fn(orthant::Side, Source<'_>) -> Source<'_>,
     ) -> Result<Self, Failure> {
         let both = settings.common.basic.weights.as_deref();
         let [x, y] = [&clouds.weights_x, &clouds.weights_y].map(|own| own.as_deref().or(both));
@@ -85,7 +85,7 @@ impl Inputs {
         match (&clouds.y, &clouds.group) {
             (Some(second), None) => {
                 let second = Source::new(second, y);
-                let sources = [change(orthant::Cloud::X, first), change(orthant::Cloud::Y, second)];
+                let sources = [change(orthant::Side::X, first), change(orthant::Side::Y, second)];
                 Reader::new(settings).files(&sources)
             }
             (None, Some(column)) => {
@@ -95,7 +95,7 @@ impl Inputs {
                     ));
                 }
                 // Whatever is wanted of either cloud comes from the one file.
-                let source = change(orthant::Cloud::Y, change(orthant::Cloud::X, first));
+                let source = change(orthant::Side::Y, change(orthant::Side::X, first));
                 let between = group::Wanted::Two(clouds.between.as_deref());
                 Reader::new(settings).groups(source, column, between)
             }
@@ -159,7 +159,7 @@ impl Inputs {
     }
 
     /// One of two clouds.
-    pub(crate) fn get(&self, cloud: orthant::Cloud) -> &Cloud {
+    pub(crate) fn get(&self, cloud: orthant::Side) -> &Cloud {
         &self.clouds[cloud as usize]
     }
 

@@ -4,10 +4,12 @@
 //! iteration is one pass over the rows, stored ([`Stored`](super::Stored), the dense method) or
 //! evaluated on the way ([`Recomputed`](super::Recomputed), the online method).
 
-use super::{Arranged, Between, Builds, ExactSide, Kernel, Marginal, Ordered, Pass, Side, Target};
+use super::{
+    Arranged, Between, Builds, ExactHalf, HalfKernel, Kernel, Marginal, Ordered, Pass, Target,
+};
 use crate::comm::Span;
 use crate::error::{Error, Result};
-use crate::words::Cloud;
+use crate::words::Side;
 
 /// The kernel between two clouds.
 struct Exact<S> {
@@ -19,7 +21,7 @@ struct Exact<S> {
     message: Vec<f64>,
 }
 
-impl<S: Side> Exact<S> {
+impl<S: HalfKernel> Exact<S> {
     fn new(x: S) -> Self {
         let columns = x.rank();
         Exact {
@@ -38,18 +40,18 @@ pub(crate) trait AllPairs: Kernel + Pass {
 }
 
 /// The kernel with these rows, of a cloud with itself or between two.
-pub(crate) fn exact<'s, S: ExactSide + 's>(side: S, is_self: bool) -> Box<dyn AllPairs + 's> {
+pub(crate) fn exact<'s, S: ExactHalf + 's>(side: S, is_self: bool) -> Box<dyn AllPairs + 's> {
     if is_self { Box::new(ExactSelf::new(side)) } else { Box::new(Exact::new(side)) }
 }
 
-impl<S: ExactSide> AllPairs for Exact<S> {
+impl<S: ExactHalf> AllPairs for Exact<S> {
     fn expected_log(&mut self) -> f64 {
         self.x.expected_log(&self.g)
     }
 }
 
 /// Makes sure that `side` can work with a message; potentials are always complete.
-fn prepare<S: Side>(side: &mut S, message: &[f64]) -> Result<()> {
+fn prepare<S: HalfKernel>(side: &mut S, message: &[f64]) -> Result<()> {
     if side.needs_rebuild(message) { side.rebuild(message) } else { Ok(()) }
 }
 
@@ -75,7 +77,7 @@ fn advance(
     error
 }
 
-impl<S: Side> Kernel for Exact<S> {
+impl<S: HalfKernel> Kernel for Exact<S> {
     fn spans(&self) -> [&Span; 2] {
         [self.x.span(), &self.columns]
     }
@@ -90,7 +92,7 @@ impl<S: Side> Kernel for Exact<S> {
         if let Some(j) = self.message.iter().position(|s| !s.is_finite()) {
             return Err(Error::Breakdown {
                 iteration: 0,
-                cloud: Cloud::Y,
+                cloud: Side::Y,
                 row: j + 1,
                 value: self.message[j].exp(),
                 remedy: "the kernel must be positive",
@@ -138,7 +140,7 @@ impl<S: Side> Kernel for Exact<S> {
     }
 }
 
-impl<S: Side> Between for Exact<S> {
+impl<S: HalfKernel> Between for Exact<S> {
     fn products(
         &mut self,
         f: &[f64],
@@ -168,7 +170,7 @@ impl<S: Side> Between for Exact<S> {
     }
 }
 
-impl<S: Side> Pass for Exact<S> {
+impl<S: HalfKernel> Pass for Exact<S> {
     fn begin(&mut self, f: &[f64], b: Target<'_>, z: &mut [f64]) -> Result<()> {
         self.start(f)?;
         self.update_y(Arranged::same(b).ordered())?;
@@ -205,7 +207,7 @@ struct ExactSelf<S> {
     sums: Vec<f64>,
 }
 
-impl<S: Side> ExactSelf<S> {
+impl<S: HalfKernel> ExactSelf<S> {
     fn new(x: S) -> Self {
         let rows = x.rows();
         ExactSelf { x, f: vec![0.0; rows], sums: vec![0.0; rows] }
@@ -229,14 +231,14 @@ impl<S: Side> ExactSelf<S> {
     }
 }
 
-impl<S: ExactSide> AllPairs for ExactSelf<S> {
+impl<S: ExactHalf> AllPairs for ExactSelf<S> {
     fn expected_log(&mut self) -> f64 {
         self.x.set_potential(&self.f);
         self.x.expected_log(&self.f)
     }
 }
 
-impl<S: Side> Pass for ExactSelf<S> {
+impl<S: HalfKernel> Pass for ExactSelf<S> {
     fn begin(&mut self, f: &[f64], _: Target<'_>, z: &mut [f64]) -> Result<()> {
         self.start(f)?;
         z.copy_from_slice(&self.f);
@@ -265,7 +267,7 @@ impl<S: Side> Pass for ExactSelf<S> {
     }
 }
 
-impl<S: Side> Kernel for ExactSelf<S> {
+impl<S: HalfKernel> Kernel for ExactSelf<S> {
     fn spans(&self) -> [&Span; 2] {
         [self.x.span(); 2]
     }

@@ -1,14 +1,14 @@
 //! Kernels `K = Xi Zeta^T` of positive features: an iteration costs `r (n + m)`.
 
 use super::{
-    Arranged, Between, Builds, Conditional, Coordinates, Kernel, Marginal, Mixed, Ordered,
-    Separable, Side, Stored, Target,
+    Arranged, Between, Builds, Conditional, Coordinates, HalfKernel, Kernel, Marginal, Mixed,
+    Ordered, Separable, Stored, Target,
 };
 use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::numerics::log_sum;
 use crate::numerics::simd::Float;
-use crate::words::Cloud;
+use crate::words::Side;
 
 /// Two sides that exchange messages of `r` numbers.
 pub(crate) struct Factored<S> {
@@ -20,7 +20,7 @@ pub(crate) struct Factored<S> {
     y_message: Vec<f64>,
 }
 
-impl<S: Side> Factored<S> {
+impl<S: HalfKernel> Factored<S> {
     pub(crate) fn new(x: S, y: S) -> Self {
         let rank = x.rank();
         assert_eq!(rank, y.rank(), "both sides have the same rank");
@@ -87,7 +87,7 @@ impl<T: Float> LatticePlan for FactoredSelf<Separable<'_, T>> {
 }
 
 /// Makes sure that `side` can work with the message that `sender` sent.
-fn prepare<S: Side>(side: &mut S, sender: &mut S, message: &mut [f64]) -> Result<()> {
+fn prepare<S: HalfKernel>(side: &mut S, sender: &mut S, message: &mut [f64]) -> Result<()> {
     if side.needs_rebuild(message) {
         side.note_absent(message);
         sender.complete(message);
@@ -97,7 +97,7 @@ fn prepare<S: Side>(side: &mut S, sender: &mut S, message: &mut [f64]) -> Result
 }
 
 /// The same for a message that lacks nothing.
-fn prepare_whole<S: Side>(side: &mut S, message: &[f64]) -> Result<()> {
+fn prepare_whole<S: HalfKernel>(side: &mut S, message: &[f64]) -> Result<()> {
     if side.needs_rebuild(message) {
         side.note_absent(message);
         side.rebuild(message)?;
@@ -109,13 +109,13 @@ fn prepare_whole<S: Side>(side: &mut S, message: &[f64]) -> Result<()> {
 fn of_second(error: Error) -> Error {
     match error {
         Error::Breakdown { iteration, row, value, remedy, .. } => {
-            Error::Breakdown { iteration, cloud: Cloud::Y, row, value, remedy }
+            Error::Breakdown { iteration, cloud: Side::Y, row, value, remedy }
         }
         other => other,
     }
 }
 
-impl<S: Side> Kernel for Factored<S> {
+impl<S: HalfKernel> Kernel for Factored<S> {
     fn spans(&self) -> [&Span; 2] {
         [self.x.span(), self.y.span()]
     }
@@ -218,7 +218,7 @@ impl<S: Side> Kernel for Factored<S> {
     }
 }
 
-impl<S: Side> Between for Factored<S> {
+impl<S: HalfKernel> Between for Factored<S> {
     fn products(
         &mut self,
         f: &[f64],
@@ -263,7 +263,7 @@ pub(crate) struct FactoredSelf<S> {
     next: Vec<f64>,
 }
 
-impl<S: Side> FactoredSelf<S> {
+impl<S: HalfKernel> FactoredSelf<S> {
     pub(crate) fn new(side: S) -> Self {
         let rank = side.rank();
         FactoredSelf { side, message: vec![0.0; rank], next: vec![0.0; rank] }
@@ -279,7 +279,7 @@ impl<S: Side> FactoredSelf<S> {
     }
 }
 
-impl<S: Side> Kernel for FactoredSelf<S> {
+impl<S: HalfKernel> Kernel for FactoredSelf<S> {
     fn spans(&self) -> [&Span; 2] {
         [self.side.span(); 2]
     }

@@ -1,6 +1,6 @@
 //! The operators that Sinkhorn iterates.
 //!
-//! A kernel matrix is made of *sides*. A [`Side`] holds, for the points of one cloud, rows of
+//! A kernel matrix is made of *sides*. A [`HalfKernel`] holds, for the points of one cloud, rows of
 //! logarithms `L_ik`, and does one half of an iteration in a single pass:
 //!
 //! ```text
@@ -49,7 +49,7 @@ use crate::error::Result;
 const LOST: f64 = 1e-280;
 
 /// One cloud's half of a kernel. See the [module](self).
-pub(crate) trait Side: Send {
+pub(crate) trait HalfKernel: Send {
     /// Its points, among those of all processes.
     fn span(&self) -> &Span;
 
@@ -78,7 +78,7 @@ pub(crate) trait Side: Send {
     /// `u_i <- a_i / sum_k exp(L_ik + z_k)` and the message `y` of the new `u`; returns the L1 error
     /// `sum_i |u_i sum_k exp(L_ik + z_k) - a_i|` of the `u` before.
     ///
-    /// An entry of `y` that cannot be told from zero is minus infinity: see [`Side::complete`].
+    /// An entry of `y` that cannot be told from zero is minus infinity: see [`HalfKernel::complete`].
     fn update(&mut self, z: &[f64], a: Ordered<'_>, y: &mut [f64]) -> Result<f64>;
 
     /// The same with the geometric mean of the old and the new `u`, for symmetric problems.
@@ -89,18 +89,18 @@ pub(crate) trait Side: Send {
 
     /// The same, and the message `y` of `u` as it is, in one pass. The plan of `u` and `z` may have any mass.
     ///
-    /// As in [`Side::update`], an entry of `y` that cannot be told from zero is minus infinity. See [`Side::depth`].
+    /// As in [`HalfKernel::update`], an entry of `y` that cannot be told from zero is minus infinity. See [`HalfKernel::depth`].
     fn exchange(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) -> Result<()>;
 
     /// How faint the plan may be at a point, as minus the logarithm of its part of what the point should have, before
-    /// what [`Side::exchange`] leaves out could matter to the point. [`Side::message`] leaves out nothing.
+    /// what [`HalfKernel::exchange`] leaves out could matter to the point. [`HalfKernel::message`] leaves out nothing.
     fn depth(&self) -> f64;
 
     /// The message of the potential `f`, exactly.
     fn message(&mut self, f: &[f64], y: &mut [f64]);
 
     /// The message of the potential `f`, which `u` has been set to, to start from. It need not be exact: as in
-    /// [`Side::update`], an entry that cannot be told from zero may be minus infinity.
+    /// [`HalfKernel::update`], an entry that cannot be told from zero may be minus infinity.
     fn first_message(&mut self, f: &[f64], y: &mut [f64]) {
         self.message(f, y);
     }
@@ -108,7 +108,7 @@ pub(crate) trait Side: Send {
     /// Fills in, exactly, the entries of the message `y` that are minus infinity.
     fn complete(&mut self, y: &mut [f64]);
 
-    /// The message of `u` over all features, also those that [`Side::update`] leaves out as too faint.
+    /// The message of `u` over all features, also those that [`HalfKernel::update`] leaves out as too faint.
     /// Returns false, and does nothing, if it leaves out none.
     fn whole_message(&mut self, _: &mut [f64]) -> bool {
         false
@@ -128,7 +128,7 @@ pub(crate) trait Side: Send {
 pub(crate) type Coordinates<'a> = dyn Fn(usize, &mut [f64]) + Sync + 'a;
 
 /// A side that can sum values of its points under each feature of the plan.
-pub(crate) trait Mixed: Side {
+pub(crate) trait Mixed: HalfKernel {
     /// `sum_i u_i exp(L_ik + r_k) value_ic` for every feature `k` and column `c` of some values of the
     /// points, with `r` the [`Mixed::reference`]: `columns` rows, [`Mixed::stride`] apart.
     fn contract(&mut self, columns: usize, value: &Coordinates<'_>) -> Vec<f64>;
@@ -140,7 +140,7 @@ pub(crate) trait Mixed: Side {
 }
 
 /// A side whose rows are the logarithms of an exact kernel.
-pub(crate) trait ExactSide: Side {
+pub(crate) trait ExactHalf: HalfKernel {
     /// `sum_ik u_i exp(L_ik + z_k) L_ik`.
     fn expected_log(&mut self, z: &[f64]) -> f64;
 }
@@ -206,7 +206,7 @@ pub(crate) trait Kernel: Send {
         self.spans()[1].len()
     }
 
-    /// What both marginals should be, as updates take it: see [`Side::arrange`].
+    /// What both marginals should be, as updates take it: see [`HalfKernel::arrange`].
     fn arrange<'t>(&self, targets: [Target<'t>; 2]) -> [Arranged<'t>; 2] {
         targets.map(Arranged::same)
     }
@@ -273,7 +273,7 @@ pub(crate) trait Between: Kernel {
         columns: &mut [f64],
     ) -> Result<()>;
 
-    /// See [`Side::depth`].
+    /// See [`HalfKernel::depth`].
     fn depth(&self) -> f64;
 
     /// `log K^T u`: what the columns get.

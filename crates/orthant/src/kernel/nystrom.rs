@@ -25,7 +25,7 @@ use crate::features::Basis;
 use crate::measure::Points;
 use crate::numerics::ExactSums;
 use crate::numerics::simd::{self, Aligned};
-use crate::words::Cloud;
+use crate::words::Side;
 
 /// The features of both clouds.
 #[derive(Debug)]
@@ -53,18 +53,18 @@ impl Factors {
     }
 
     /// The kernel between the two clouds, or that of one with itself.
-    pub(crate) fn kernel(&self, clouds: [Cloud; 2]) -> Box<dyn Kernel + '_> {
+    pub(crate) fn kernel(&self, clouds: [Side; 2]) -> Box<dyn Kernel + '_> {
         let stride = self.basis.stride();
-        let half = |cloud: Cloud, called| {
+        let half = |cloud: Side, called| {
             let (features, span) = (&self.clouds[cloud as usize], &self.spans[cloud as usize]);
             SignedSide::new(features, stride, span, called)
         };
         let [x, y] = clouds;
         if x != y {
-            return Box::new(Nystrom { x: half(x, Cloud::X), y: half(y, Cloud::Y) });
+            return Box::new(Nystrom { x: half(x, Side::X), y: half(y, Side::Y) });
         }
         // A term of a cloud with itself has but one.
-        let half = SignedSide { logs: true, ..half(x, Cloud::X) };
+        let half = SignedSide { logs: true, ..half(x, Side::X) };
         let received = Message { values: Aligned::zeros(stride), scale: 0.0 };
         Box::new(NystromSelf { half, received })
     }
@@ -100,12 +100,12 @@ impl Factors {
     /// `log sum_j k(x, y_j) v_j` at further points `x`, where `log v = g` is that of a cloud.
     ///
     /// Errors have the number of the point for a row, and speak of the first cloud.
-    pub(crate) fn extend(&self, cloud: Cloud, g: &[f64], points: &Points<'_>) -> Result<Vec<f64>> {
-        self.products(cloud, g, &self.basis.features(points), Cloud::X)
+    pub(crate) fn extend(&self, cloud: Side, g: &[f64], points: &Points<'_>) -> Result<Vec<f64>> {
+        self.products(cloud, g, &self.basis.features(points), Side::X)
     }
 
     /// The same at the points of a cloud.
-    pub(crate) fn log_sums(&self, at: Cloud, cloud: Cloud, g: &[f64]) -> Result<Vec<f64>> {
+    pub(crate) fn log_sums(&self, at: Side, cloud: Side, g: &[f64]) -> Result<Vec<f64>> {
         self.products(cloud, g, &self.clouds[at as usize], at)
     }
 
@@ -114,13 +114,13 @@ impl Factors {
     pub(crate) fn means(
         &self,
         points: &Points<'_>,
-        cloud: Cloud,
+        cloud: Side,
         g: &[f64],
         columns: &[Vec<f64>],
     ) -> Result<(Vec<f64>, Vec<f64>)> {
         let (stride, count) = (self.basis.stride(), columns.len());
         let features = self.basis.features(points);
-        let sums = self.products(cloud, g, &features, Cloud::X)?;
+        let sums = self.products(cloud, g, &features, Side::X)?;
         let span = &self.spans[cloud as usize];
         let partition = Partition::new(span, SIGNED_CHUNKS);
         let top = span.max(|j| g[j]);
@@ -144,7 +144,7 @@ impl Factors {
         Ok((sums, means))
     }
 
-    fn products(&self, cloud: Cloud, g: &[f64], features: &[f64], at: Cloud) -> Result<Vec<f64>> {
+    fn products(&self, cloud: Side, g: &[f64], features: &[f64], at: Side) -> Result<Vec<f64>> {
         let stride = self.basis.stride();
         let mut sender = SignedSide::new(
             &self.clouds[cloud as usize],
@@ -159,18 +159,18 @@ impl Factors {
 
     /// `k(x_i, y_j)`, of either sign.
     pub(crate) fn entry(&self, i: usize, j: usize) -> f64 {
-        let row = |cloud: Cloud, i: usize| {
+        let row = |cloud: Side, i: usize| {
             let stride = self.basis.stride();
             &self.clouds[cloud as usize][i * stride..(i + 1) * stride]
         };
-        simd::dot(row(Cloud::X, i), row(Cloud::Y, j))
+        simd::dot(row(Side::X, i), row(Side::Y, j))
     }
 }
 
 /// A cloud and what a plan has there: `log u` and the sums of its rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanSide<'a> {
-    pub(crate) cloud: Cloud,
+    pub(crate) cloud: Side,
     pub(crate) points: &'a Points<'a>,
     pub(crate) potential: &'a [f64],
     pub(crate) sums: &'a [f64],
@@ -206,7 +206,7 @@ struct SignedSide<'a> {
     features: &'a [f64],
     stride: usize,
     partition: Partition,
-    cloud: Cloud,
+    cloud: Side,
     /// One number a row: `u_i e^{-shift}`, or `log u_i` (in self terms, and where the marginal is relaxed).
     state: Vec<f64>,
     shift: f64,
@@ -223,7 +223,7 @@ struct SignedSide<'a> {
 }
 
 impl<'a> SignedSide<'a> {
-    fn new(features: &'a [f64], stride: usize, span: &Span, cloud: Cloud) -> Self {
+    fn new(features: &'a [f64], stride: usize, span: &Span, cloud: Side) -> Self {
         let rows = span.len();
         let partition = Partition::new(span, SIGNED_CHUNKS);
         let chunks = partition.count();

@@ -1,11 +1,11 @@
 //! A side whose rows are never stored: exact, and linear in memory.
 
 use super::target::Step;
-use super::{Builds, ExactSide, LogPass, Ordered, Relaxed, Side, Target};
+use super::{Builds, ExactHalf, HalfKernel, LogPass, Ordered, Relaxed, Target};
 use crate::comm::{Partition, Span};
 use crate::error::{Error, Result};
 use crate::rows::LogRows;
-use crate::words::Cloud;
+use crate::words::Side;
 
 /// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
 ///
@@ -100,7 +100,7 @@ impl<'a> Recomputed<'a> {
     fn breakdown(row: usize, value: f64) -> Error {
         Error::Breakdown {
             iteration: 0,
-            cloud: Cloud::X,
+            cloud: Side::X,
             row: row + 1,
             value,
             remedy: "epsilon is too small for this kernel",
@@ -108,7 +108,7 @@ impl<'a> Recomputed<'a> {
     }
 }
 
-impl Side for Recomputed<'_> {
+impl HalfKernel for Recomputed<'_> {
     fn span(&self) -> &Span {
         self.source.span()
     }
@@ -186,7 +186,7 @@ impl Side for Recomputed<'_> {
     }
 }
 
-impl ExactSide for Recomputed<'_> {
+impl ExactHalf for Recomputed<'_> {
     fn expected_log(&mut self, z: &[f64]) -> f64 {
         self.load(z);
         self.pass.expected_log(&*self.source, &self.f, &self.z)

@@ -26,15 +26,15 @@ use rayon::prelude::*;
 use super::recomputed::fill_lost;
 use super::target::{Step, Tally};
 use super::{
-    Builds, Conditional, Coordinates, DRAW_ROUNDS, ExactSide, LogPass, Mixed, Open, Ordered,
-    Relaxed, Side, Waiting,
+    Builds, Conditional, Coordinates, DRAW_ROUNDS, ExactHalf, HalfKernel, LogPass, Mixed, Open,
+    Ordered, Relaxed, Waiting,
 };
 use crate::comm::{BLOCK, Partition, Span};
 use crate::error::{Error, Result};
 use crate::numerics::ExactSums;
 use crate::numerics::simd::{self, Aligned, Float};
 use crate::rows::LogRows;
-use crate::words::Cloud;
+use crate::words::Side;
 
 /// Stored features of one cloud. See the [module](self).
 pub(crate) struct Stored<'a, T> {
@@ -306,7 +306,7 @@ impl<'a, T: Float> Stored<'a, T> {
         self.builds.time += begun.elapsed();
     }
 
-    /// [`Side::average`] in logarithms, by exact passes.
+    /// [`HalfKernel::average`] in logarithms, by exact passes.
     fn average_logs(&mut self, z: &[f64], a: &[f64], y: &mut [f64]) -> f64 {
         let mut f = std::mem::take(&mut self.f);
         self.potential(&mut f);
@@ -324,10 +324,10 @@ impl<'a, T: Float> Stored<'a, T> {
     }
 
     fn breakdown(row: usize, value: f64) -> Error {
-        Error::Breakdown { iteration: 0, row: row + 1, value, remedy: T::REMEDY, cloud: Cloud::X }
+        Error::Breakdown { iteration: 0, row: row + 1, value, remedy: T::REMEDY, cloud: Side::X }
     }
 
-    /// [`Side::exchange`], which never fails.
+    /// [`HalfKernel::exchange`], which never fails.
     fn exchange_sums(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) {
         self.load(z);
         self.take_logs();
@@ -413,7 +413,7 @@ impl<T: Float> Conditional for Stored<'_, T> {
     }
 }
 
-impl<T: Float> Side for Stored<'_, T> {
+impl<T: Float> HalfKernel for Stored<'_, T> {
     fn span(&self) -> &Span {
         self.source.span()
     }
@@ -516,7 +516,7 @@ impl<T: Float> Side for Stored<'_, T> {
         if std::mem::take(&mut self.rested) {
             y.copy_from_slice(&Conditional::message(self));
         } else {
-            Side::message(self, f, y);
+            HalfKernel::message(self, f, y);
         }
     }
 
@@ -549,7 +549,7 @@ impl<T: Float> Side for Stored<'_, T> {
     }
 }
 
-impl<T: Float> ExactSide for Stored<'_, T> {
+impl<T: Float> ExactHalf for Stored<'_, T> {
     fn expected_log(&mut self, z: &[f64]) -> f64 {
         let mut f = std::mem::take(&mut self.f);
         self.potential(&mut f);

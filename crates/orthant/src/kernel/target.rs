@@ -40,7 +40,7 @@ impl<'a> Ordered<'a> {
     }
 }
 
-/// A target, kept in the order of a side: what [`Side::arrange`](super::Side::arrange) returns.
+/// A target, kept in the order of a side: what [`HalfKernel::arrange`](super::HalfKernel::arrange) returns.
 ///
 /// Sides may keep their points in an order of their own, and a target is asked for in every pass, so it is put in order
 /// once.

@@ -51,12 +51,12 @@ points_of_arrays!(f32, f64);
 ///
 /// ```
 /// use ndarray::Array2;
-/// use orthant::{Cloud, Measure, Options, Points, plan};
+/// use orthant::{Side, Measure, Options, Points, plan};
 /// let mu = Measure::uniform(Points::new(vec![0.0, 0.0, 1.0, 0.0], 2)?);
 /// let nu = Measure::uniform(Points::new(vec![0.0, 1.0, 1.0, 1.0, 2.0, 1.0], 2)?);
 /// let options = Options::builder(0.1).build()?;
 /// let plan = plan(&mu, &nu, &options)?;
-/// let moved = Array2::from(Points::new(plan.barycentric(Cloud::X)?, 2)?);
+/// let moved = Array2::from(Points::new(plan.barycentric(Side::X)?, 2)?);
 /// assert_eq!(moved.dim(), (2, 2));
 /// assert!((moved[[0, 1]] - 1.0).abs() < 1e-6);
 /// # Ok::<(), orthant::Error>(())

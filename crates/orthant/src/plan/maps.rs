@@ -4,7 +4,7 @@ use super::Plan;
 use crate::error::{Error, Result};
 use crate::measure::Points;
 use crate::term::At;
-use crate::words::{Cloud, Part, Shape};
+use crate::words::{Part, Shape, Side};
 
 /// The label that most of the mass of a point goes to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,19 +56,19 @@ impl Plan<'_> {
     /// to send; it gets what any other point at its place would: see [`Plan::conditional_mean_at`].
     ///
     /// ```
-    /// use orthant::{Cloud, Measure, Options, Points, plan};
+    /// use orthant::{Side, Measure, Options, Points, plan};
     /// let mu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
     /// let nu = Measure::uniform(Points::new(vec![2.1, 0.1, 1.1], 1)?);
     /// let options = Options::builder(0.01).build()?;
     /// let plan = plan(&mu, &nu, &options)?;
     /// // The ages of the second cloud's points, brought to the first.
-    /// let ages = plan.conditional_mean(Cloud::X, &[30.0, 10.0, 20.0], 1)?;
+    /// let ages = plan.conditional_mean(Side::X, &[30.0, 10.0, 20.0], 1)?;
     /// assert!(ages.iter().zip([10.0, 20.0, 30.0]).all(|(a, b)| (a - b).abs() < 1e-6));
     /// # Ok::<(), orthant::Error>(())
     /// ```
     pub fn conditional_mean(
         &self,
-        cloud: Cloud,
+        cloud: Side,
         values: &[f64],
         columns: usize,
     ) -> Result<Vec<f64>> {
@@ -85,7 +85,7 @@ impl Plan<'_> {
     /// Costs that are given pair by pair say nothing of new points: [`Error::NoNewPoints`].
     pub fn conditional_mean_at(
         &self,
-        cloud: Cloud,
+        cloud: Side,
         points: &Points<'_>,
         values: &[f64],
         columns: usize,
@@ -98,19 +98,19 @@ impl Plan<'_> {
     /// of coordinates a point. See [`Plan::conditional_mean`].
     ///
     /// ```
-    /// use orthant::{Cloud, Measure, Options, Points, plan};
+    /// use orthant::{Side, Measure, Options, Points, plan};
     /// // A cloud and the same moved by (3, 4).
     /// let mu = Measure::uniform(Points::new(vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0], 2)?);
     /// let nu = Measure::uniform(Points::new(vec![3.0, 4.0, 4.0, 4.0, 3.0, 5.0], 2)?);
     /// let options = Options::builder(0.01).build()?;
     /// let plan = plan(&mu, &nu, &options)?;
-    /// let moved = plan.barycentric(Cloud::X)?;
+    /// let moved = plan.barycentric(Side::X)?;
     /// assert!((moved[0] - 3.0).abs() < 1e-6 && (moved[1] - 4.0).abs() < 1e-6);
-    /// let back = plan.barycentric(Cloud::Y)?;
+    /// let back = plan.barycentric(Side::Y)?;
     /// assert!((back[4] - 0.0).abs() < 1e-6 && (back[5] - 1.0).abs() < 1e-6);
     /// # Ok::<(), orthant::Error>(())
     /// ```
-    pub fn barycentric(&self, cloud: Cloud) -> Result<Vec<f64>> {
+    pub fn barycentric(&self, cloud: Side) -> Result<Vec<f64>> {
         let others = self.measure(cloud.other()).points();
         self.means(cloud, None, others.dim(), |j, c| others.coordinate(j, c))
     }
@@ -118,7 +118,7 @@ impl Plan<'_> {
     /// The barycentric projection as a map: where points of your own would go if they belonged to the cloud. For the
     /// squared Euclidean cost it is the *entropic map*, the gradient of a convex function. See
     /// [`Plan::conditional_mean_at`].
-    pub fn map_at(&self, cloud: Cloud, points: &Points<'_>) -> Result<Vec<f64>> {
+    pub fn map_at(&self, cloud: Side, points: &Points<'_>) -> Result<Vec<f64>> {
         let others = self.measure(cloud.other()).points();
         self.means(cloud, Some(points), others.dim(), |j, c| others.coordinate(j, c))
     }
@@ -126,17 +126,12 @@ impl Plan<'_> {
     /// For every point of a cloud the label that most of its mass goes to, and how much of it. `labels` has one for
     /// each point of the other cloud, below [`MOST_LABELS`]. Every label takes as long as a column of
     /// [`Plan::conditional_mean`].
-    pub fn vote(&self, cloud: Cloud, labels: &[usize]) -> Result<Vec<Vote>> {
+    pub fn vote(&self, cloud: Side, labels: &[usize]) -> Result<Vec<Vote>> {
         self.votes(cloud, None, labels)
     }
 
     /// [`Plan::vote`] at points of your own: see [`Plan::conditional_mean_at`].
-    pub fn vote_at(
-        &self,
-        cloud: Cloud,
-        points: &Points<'_>,
-        labels: &[usize],
-    ) -> Result<Vec<Vote>> {
+    pub fn vote_at(&self, cloud: Side, points: &Points<'_>, labels: &[usize]) -> Result<Vec<Vote>> {
         self.votes(cloud, Some(points), labels)
     }
 
@@ -145,7 +140,7 @@ impl Plan<'_> {
     /// [`Solution::potential_kl_x`](crate::Solution::potential_kl_x) (or `_y`), at convergence; a point of weight
     /// `a` has that and `eps log a` as its [`potential_x`](crate::Solution::potential_x). Where the marginal is relaxed
     /// it is multiplied by `tau`, as there. See [`Plan::conditional_mean_at`] for the kernel that is used.
-    pub fn potential_at(&self, cloud: Cloud, points: &Points<'_>) -> Result<Vec<f64>> {
+    pub fn potential_at(&self, cloud: Side, points: &Points<'_>) -> Result<Vec<f64>> {
         self.coupling().potential_at(cloud, points)
     }
 
@@ -154,7 +149,7 @@ impl Plan<'_> {
     /// have those of any other point at their place.
     ///
     /// Plans of the Nystrom approximation have no probabilities: [`Error::SignedPlan`].
-    pub fn partners(&self, cloud: Cloud, count: usize) -> Result<Vec<Vec<(usize, f64)>>> {
+    pub fn partners(&self, cloud: Side, count: usize) -> Result<Vec<Vec<(usize, f64)>>> {
         let measure = self.measure(cloud);
         let mut all = vec![Vec::new(); measure.weights().len()];
         for (part, places) in self.parts(cloud) {
@@ -169,7 +164,7 @@ impl Plan<'_> {
     /// [`Plan::partners`] of points of your own: see [`Plan::conditional_mean_at`].
     pub fn partners_at(
         &self,
-        cloud: Cloud,
+        cloud: Side,
         points: &Points<'_>,
         count: usize,
     ) -> Result<Vec<Vec<(usize, f64)>>> {
@@ -178,7 +173,7 @@ impl Plan<'_> {
 
     fn partners_from(
         &self,
-        cloud: Cloud,
+        cloud: Side,
         at: At<'_>,
         count: usize,
     ) -> Result<Vec<Vec<(usize, f64)>>> {
@@ -192,13 +187,13 @@ impl Plan<'_> {
     }
 
     /// The parts of a cloud, and where their points are among all.
-    fn parts(&self, cloud: Cloud) -> impl Iterator<Item = (Part, Option<&[usize]>)> {
+    fn parts(&self, cloud: Side) -> impl Iterator<Item = (Part, Option<&[usize]>)> {
         let measure = self.measure(cloud);
         let outside = measure.indices(false).map(|places| (Part::Outside, Some(places)));
         std::iter::once((Part::Support, measure.indices(true))).chain(outside)
     }
 
-    fn check_values(&self, cloud: Cloud, values: &[f64], columns: usize) -> Result<()> {
+    fn check_values(&self, cloud: Side, values: &[f64], columns: usize) -> Result<()> {
         let rows = self.measure(cloud.other()).weights().len();
         let expected = Shape { rows, columns };
         if columns == 0 || rows.checked_mul(columns) != Some(values.len()) {
@@ -216,7 +211,7 @@ impl Plan<'_> {
     }
 
     /// The values of a column on the support of the other cloud.
-    fn gathered<T>(&self, cloud: Cloud, value: impl Fn(usize) -> T) -> Vec<T> {
+    fn gathered<T>(&self, cloud: Side, value: impl Fn(usize) -> T) -> Vec<T> {
         let other = self.measure(cloud.other());
         match other.indices(true) {
             None => (0..other.weights().len()).map(value).collect(),
@@ -227,7 +222,7 @@ impl Plan<'_> {
     /// Means of columns of values at the points of a cloud or at others, a row a point.
     fn means(
         &self,
-        cloud: Cloud,
+        cloud: Side,
         at: Option<&Points<'_>>,
         count: usize,
         value: impl Fn(usize, usize) -> f64,
@@ -248,7 +243,7 @@ impl Plan<'_> {
     /// The mean share of each column of a tile, for every point.
     fn shares(
         &self,
-        cloud: Cloud,
+        cloud: Side,
         at: Option<&Points<'_>>,
         tile: &[Column],
         mut each: impl FnMut(usize, usize, f64),
@@ -273,7 +268,7 @@ impl Plan<'_> {
         }
     }
 
-    fn votes(&self, cloud: Cloud, at: Option<&Points<'_>>, labels: &[usize]) -> Result<Vec<Vote>> {
+    fn votes(&self, cloud: Side, at: Option<&Points<'_>>, labels: &[usize]) -> Result<Vec<Vote>> {
         let others = self.measure(cloud.other()).weights().len();
         if labels.len() != others {
             return Err(Error::Shape {

@@ -19,7 +19,7 @@ use crate::measure::Measure;
 use crate::problem::Problem;
 use crate::results::{DENSE_LIMIT, Divergence, Solution};
 use crate::term::{Scaling, TermPlan};
-use crate::words::{Cloud, Shape, Term};
+use crate::words::{Shape, Side, Term};
 
 /// The plan `P = diag(u) K diag(v)` of a solve: how much mass goes from point `i` of the first cloud to point `j` of
 /// the second. Made by [`plan`](crate::plan()) or [`Solver::plan`](crate::Solver::plan).
@@ -81,14 +81,14 @@ impl<'p> Plan<'p> {
 
     /// The sum of all entries, computed: 1, or [`Solution::mass`] if a marginal is relaxed.
     pub fn mass(&self) -> Result<f64> {
-        let sums = self.coupling().sums(Cloud::X)?;
+        let sums = self.coupling().sums(Side::X)?;
         let [mu, _] = self.problem.measures();
         Ok(mu.support().points.span().sum(|i| sums[i]))
     }
 
     /// `P_ij`. For many entries of a row ask for the [`row`](Plan::row).
     pub fn entry(&self, i: usize, j: usize) -> Result<f64> {
-        Ok(match (self.place(Cloud::X, i)?, self.place(Cloud::Y, j)?) {
+        Ok(match (self.place(Side::X, i)?, self.place(Side::Y, j)?) {
             (Some(i), Some(j)) => self.coupling().entry(i, j),
             _ => 0.0,
         })
@@ -96,12 +96,12 @@ impl<'p> Plan<'p> {
 
     /// The entries `P_i0, P_i1, ...` of row `i`: where the mass of a point of the first cloud goes.
     pub fn row(&self, i: usize) -> Result<Vec<f64>> {
-        self.strip(Cloud::X, i)
+        self.strip(Side::X, i)
     }
 
     /// The entries `P_0j, P_1j, ...` of column `j`: where the mass of a point of the second cloud comes from.
     pub fn column(&self, j: usize) -> Result<Vec<f64>> {
-        self.strip(Cloud::Y, j)
+        self.strip(Side::Y, j)
     }
 
     /// The `count` largest entries of row `i` with their columns, the largest first; fewer if fewer are positive.
@@ -121,11 +121,11 @@ impl<'p> Plan<'p> {
     /// The sums of the rows and those of the columns, computed: at convergence they are the weights, but for marginals
     /// that are relaxed.
     pub fn marginals(&self) -> Result<[Vec<f64>; 2]> {
-        let of = |cloud: Cloud| {
+        let of = |cloud: Side| {
             let sums = self.coupling().sums(cloud)?;
             Ok(with_zeros(self.measure(cloud), sums))
         };
-        Ok([of(Cloud::X)?, of(Cloud::Y)?])
+        Ok([of(Side::X)?, of(Side::Y)?])
     }
 
     /// `<P, C>`: [`Solution::transport_cost`], and where the cost is defined by features and all pairs were too many
@@ -189,24 +189,24 @@ impl<'p> Plan<'p> {
         Ok(out)
     }
 
-    fn strip(&self, cloud: Cloud, i: usize) -> Result<Vec<f64>> {
-        let other = self.measure(if cloud == Cloud::X { Cloud::Y } else { Cloud::X });
+    fn strip(&self, cloud: Side, i: usize) -> Result<Vec<f64>> {
+        let other = self.measure(if cloud == Side::X { Side::Y } else { Side::X });
         Ok(match self.place(cloud, i)? {
             Some(i) => with_zeros(other, self.coupling().strip(cloud, i)),
             None => vec![0.0; other.weights().len()],
         })
     }
 
-    fn measure(&self, cloud: Cloud) -> &Measure<'p> {
+    fn measure(&self, cloud: Side) -> &Measure<'p> {
         self.problem.measures()[cloud as usize]
     }
 
     /// Where a point is in its support, if it is there.
-    fn place(&self, cloud: Cloud, index: usize) -> Result<Option<usize>> {
+    fn place(&self, cloud: Side, index: usize) -> Result<Option<usize>> {
         let measure = self.measure(cloud);
         let len = measure.weights().len();
         if index >= len {
-            let what = if cloud == Cloud::X { "row" } else { "column" };
+            let what = if cloud == Side::X { "row" } else { "column" };
             return Err(Error::Index { what, index, len });
         }
         Ok(match measure.indices(true) {

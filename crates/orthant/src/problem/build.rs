@@ -17,7 +17,7 @@ use crate::features::{
 use crate::kernel::Factors;
 use crate::measure::Measure;
 use crate::options::{Anchors, Cost, Features, Method, Options};
-use crate::results::{Kernels, Used};
+use crate::results::{Kernels, MethodUsed};
 use crate::rows::CostMatrix;
 use crate::sampling::Pairs;
 use crate::term::gauged::{Axes, Gauged, GaugedTerm};
@@ -26,7 +26,7 @@ use crate::term::{
     ExactKernel, FeatureKernel, FeatureSource, Form, LatticeKernel, NystromKernel, Site, Space,
     TermKernel, thinned,
 };
-use crate::words::{Cloud, Part, Shape, Term, clouds};
+use crate::words::{Part, Shape, Side, Term, clouds};
 
 /// Random features, where nobody says how many.
 pub(crate) const DEFAULT_RANK: usize = 1000;
@@ -46,8 +46,8 @@ pub(super) struct Setting<'s, 'p> {
 }
 
 impl<'s, 'p> Setting<'s, 'p> {
-    pub(super) fn measures(&self, clouds: [Cloud; 2]) -> [&'s Measure<'p>; 2] {
-        clouds.map(|cloud| if cloud == Cloud::X { self.mu } else { self.nu })
+    pub(super) fn measures(&self, clouds: [Side; 2]) -> [&'s Measure<'p>; 2] {
+        clouds.map(|cloud| if cloud == Side::X { self.mu } else { self.nu })
     }
 
     /// Points of positive weight.
@@ -152,7 +152,7 @@ impl<T> ByTerm<T> {
 #[derive(Debug)]
 pub(crate) struct TermKernels<'p> {
     terms: ByTerm<Box<dyn TermKernel + 'p>>,
-    pub(super) used: Used,
+    pub(super) used: MethodUsed,
     /// Whether the terms of a divergence have one kernel or an approximation of it each.
     pub(super) kernels: Kernels,
     /// Whether one map serves both clouds.
@@ -162,14 +162,14 @@ pub(crate) struct TermKernels<'p> {
 }
 
 impl<'p> TermKernels<'p> {
-    fn new(terms: ByTerm<Box<dyn TermKernel + 'p>>, used: Used, kernels: Kernels) -> Self {
+    fn new(terms: ByTerm<Box<dyn TermKernel + 'p>>, used: MethodUsed, kernels: Kernels) -> Self {
         TermKernels { terms, used, kernels, one_map: true, without_selves: None }
     }
 
     /// Those of features, term by term.
     pub(super) fn of_features(
         terms: Terms,
-        used: Used,
+        used: MethodUsed,
         mut kernel: impl FnMut(Term) -> Result<FeatureKernel<'p>>,
     ) -> Result<Self> {
         let mut kernels: ByTerm<Box<dyn TermKernel + 'p>> = ByTerm::default();
@@ -266,7 +266,7 @@ pub(super) enum Design {
     Maps {
         maps: [Arc<dyn FeatureMap>; 2],
         shared: bool,
-        used: Used,
+        used: MethodUsed,
         frame: Option<Frame>,
     },
 }
@@ -333,9 +333,10 @@ pub(super) fn of_given<'p>(setting: Setting<'_, 'p>) -> Result<Option<TermKernel
     }
     check_rows(matrices, setting)?;
     let source = FeatureSource::Given(matrices.clone());
-    let kernels = TermKernels::of_features(setting.terms, form.used(Used::Explicit), |term| {
-        Ok(FeatureKernel::new(setting.site(term, Space::Features), source.clone(), form))
-    })?;
+    let kernels =
+        TermKernels::of_features(setting.terms, form.used(MethodUsed::Explicit), |term| {
+            Ok(FeatureKernel::new(setting.site(term, Space::Features), source.clone(), form))
+        })?;
     Ok(Some(kernels))
 }
 
@@ -395,7 +396,7 @@ fn of_costs<'p>(
     let remedy = "solve the three terms with a matrix each";
     Ok(TermKernels {
         without_selves: Some(["a cost matrix", remedy]),
-        ..TermKernels::new(terms, Used::over_pairs(stored), Kernels::Shared)
+        ..TermKernels::new(terms, MethodUsed::over_pairs(stored), Kernels::Shared)
     })
 }
 
@@ -428,7 +429,7 @@ pub(super) fn check_maps(
             frame.check_extent(outside)?;
         }
     }
-    for (cloud, measure) in [(Cloud::X, mu), (Cloud::Y, nu)] {
+    for (cloud, measure) in [(Side::X, mu), (Side::Y, nu)] {
         maps[cloud as usize]
             .check(measure.points())
             .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
@@ -449,7 +450,7 @@ pub(super) fn chosen<'p>(
     form: Form,
     mut gauged: ByTerm<Gauged>,
     setting: Setting<'_, 'p>,
-    plans: Option<&[([Cloud; 2], &Pairs)]>,
+    plans: Option<&[([Side; 2], &Pairs)]>,
 ) -> Result<TermKernels<'p>> {
     let Setting { options, terms, clock, .. } = setting;
     let per_term = matches!(choice, KernelChoice::Exact { .. } | KernelChoice::Lattice { .. });
@@ -466,7 +467,7 @@ pub(super) fn chosen<'p>(
                 let site = setting.site(term, Space::gauged(gauged));
                 Ok(boxed(Box::new(ExactKernel::new(site, stored))))
             })?;
-            (kernels, Used::over_pairs(stored), Kernels::Exact)
+            (kernels, MethodUsed::over_pairs(stored), Kernels::Exact)
         }
         KernelChoice::Random { .. } | KernelChoice::Adaptive { .. } => {
             let map = map_of(choice, gauged.first(), setting, plans);
@@ -475,7 +476,7 @@ pub(super) fn chosen<'p>(
                 let source = FeatureSource::Maps([map.clone(), map.clone()]);
                 Ok(boxed(Box::new(FeatureKernel::new(site, source, form))))
             })?;
-            (kernels, Used::Gaussian, Kernels::Shared)
+            (kernels, MethodUsed::Gaussian, Kernels::Shared)
         }
         KernelChoice::Lattice { stored } => {
             let kernels = gauged.try_map(|term, gauged| {
@@ -498,12 +499,12 @@ pub(super) fn chosen<'p>(
                 check_lattice(&lattice, points, options)?;
                 Ok(boxed(Box::new(LatticeKernel::new(site, lattice, error))))
             })?;
-            (kernels, Used::Lattice, Kernels::PerTerm)
+            (kernels, MethodUsed::Lattice, Kernels::PerTerm)
         }
         KernelChoice::Nystrom { landmarks, count } => {
             let cross = gauged.first();
             let epsilon = cross.gauge.epsilon();
-            let clouds = [Cloud::X, Cloud::Y].map(|cloud| cross.points(cloud, Part::Support));
+            let clouds = [Side::X, Side::Y].map(|cloud| cross.points(cloud, Part::Support));
             let (seed, cancel) = (options.seed, clock.cancel());
             let chosen = landmarks::choose(&clouds, epsilon, count, landmarks, seed, cancel);
             let basis = Basis::nystrom(chosen, epsilon, cancel);
@@ -512,7 +513,7 @@ pub(super) fn chosen<'p>(
                 let site = setting.site(term, Space::gauged(gauged));
                 Ok(boxed(Box::new(NystromKernel::new(site, factors.clone()))))
             })?;
-            (kernels, Used::Nystrom, Kernels::Shared)
+            (kernels, MethodUsed::Nystrom, Kernels::Shared)
         }
     };
     let sharing = if form == Form::Features { sharing } else { Kernels::Exact };
@@ -524,7 +525,7 @@ pub(super) fn map_of(
     choice: KernelChoice,
     gauged: &Gauged,
     setting: Setting<'_, '_>,
-    plans: Option<&[([Cloud; 2], &Pairs)]>,
+    plans: Option<&[([Side; 2], &Pairs)]>,
 ) -> Arc<dyn FeatureMap> {
     let Setting { mu, nu, options, terms, clock, .. } = setting;
     let weights = [mu, nu].map(|m| m.support().weights);
@@ -545,7 +546,7 @@ pub(super) fn map_of(
             let midpoints = if let Some(plans) = plans {
                 gauged.midpoints_of(plans)
             } else {
-                let list: Vec<[Cloud; 2]> = terms.list().iter().map(|t| clouds(*t)).collect();
+                let list: Vec<[Side; 2]> = terms.list().iter().map(|t| clouds(*t)).collect();
                 gauged.likely_midpoints(&list, weights, options.seed)
             };
             Arc::new(gauged.adaptive(&midpoints, rank, options.seed))
@@ -602,16 +603,16 @@ pub(super) fn design(features: &Features, setting: Setting<'_, '_>) -> Result<De
         Features::Gaussian(Anchors::Paper { centred }) => {
             let map = Gaussian::paper(mu, nu, epsilon, rank, seed, *centred)?;
             let frame = map.frame().clone();
-            shared(Arc::new(map), Used::Gaussian, Some(frame))
+            shared(Arc::new(map), MethodUsed::Gaussian, Some(frame))
         }
         Features::ArcCosine { order, kappa, sigma } => {
             let map = ArcCosine::new(mu.dim(), *order, *kappa, *sigma, rank, seed)?;
-            shared(Arc::new(map), Used::ArcCosine, None)
+            shared(Arc::new(map), MethodUsed::ArcCosine, None)
         }
-        Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), Used::Linear, None),
+        Features::Linear => shared(Arc::new(Linear::new(mu.dim())?), MethodUsed::Linear, None),
         Features::Map(map) => {
             check_rank(&**map)?;
-            shared(map.clone(), Used::Map, None)
+            shared(map.clone(), MethodUsed::Map, None)
         }
         Features::Pair(x, y) => {
             check_rank(&**x)?;
@@ -619,7 +620,7 @@ pub(super) fn design(features: &Features, setting: Setting<'_, '_>) -> Result<De
                 return Err(Error::Ranks { x: x.rank(), y: y.rank() });
             }
             let maps = [x.clone(), y.clone()];
-            Ok(Design::Maps { maps, shared: false, used: Used::Map, frame: None })
+            Ok(Design::Maps { maps, shared: false, used: MethodUsed::Map, frame: None })
         }
     }
 }

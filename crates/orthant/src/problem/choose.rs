@@ -23,7 +23,7 @@ use crate::sampling::certificate::Strata;
 use crate::sampling::stratified;
 use crate::term::gauged::{Axes, Gauged, GaugedTerm};
 use crate::term::lattices::{self, PAIR, fits};
-use crate::words::{Cloud, Part, Phase};
+use crate::words::{Part, Phase, Side};
 
 /// What was chosen and why.
 #[derive(Debug)]
@@ -288,7 +288,7 @@ fn random_offer(
     let weights = terms[0].measures.map(|m| m.support().weights);
     let axes = Axes::new(gauged, weights.map(Some));
     let trial = Trial::new(gauged, terms[0].clouds, weights, options.seed);
-    let clouds: Vec<[Cloud; 2]> = terms.iter().map(|t| t.clouds).collect();
+    let clouds: Vec<[Side; 2]> = terms.iter().map(|t| t.clouds).collect();
     let dim = axes.q.len();
     // Where time is short, Sobol anchors are what there is at once.
     let local = dim <= MOST_LOCAL && !clock.is_time_to_choose();
@@ -357,7 +357,7 @@ struct Trial {
 const TRIED_POINTS: [usize; 2] = [256, 64];
 
 impl Trial {
-    fn new(gauged: &Gauged, clouds: [Cloud; 2], weights: [&[f64]; 2], seed: u64) -> Self {
+    fn new(gauged: &Gauged, clouds: [Side; 2], weights: [&[f64]; 2], seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (mut coordinates, mut shares, mut dim) = (Vec::new(), Vec::new(), 0);
         for (cloud, weights) in clouds.into_iter().zip(weights) {

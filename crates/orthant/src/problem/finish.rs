@@ -9,7 +9,7 @@ use crate::measure::Measure;
 use crate::results::{Certainty, Interval, Solution, Times};
 use crate::sinkhorn::Outcome;
 use crate::term::{KernelError, Scaling, Solved, Task, Values};
-use crate::words::{Cloud, Part, Term};
+use crate::words::{Part, Side, Term};
 
 /// Epsilon relative to the range of costs above which the plan is all but that of independent points.
 const FLAT: f64 = 1e4;
@@ -57,7 +57,7 @@ impl Problem<'_> {
         // Of the marginals that the plan has.
         let transport_cost =
             transport_cost.map(|cost| mass * (cost + site.moved_cost(sums) + constant));
-        let to_user = |cloud: Cloud, part: Part, f: &mut Vec<f64>, constant: f64| {
+        let to_user = |cloud: Side, part: Part, f: &mut Vec<f64>, constant: f64| {
             for f in f.iter_mut() {
                 *f = epsilon * *f + constant;
             }

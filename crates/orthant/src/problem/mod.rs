@@ -27,11 +27,11 @@ use crate::control::{Clock, Clocked, Observer, Watched, begin};
 use crate::error::Result;
 use crate::measure::Measure;
 use crate::options::{Algorithm, Anchors, Features, Method, Options};
-use crate::results::{Kernels, Solution, Used};
+use crate::results::{Kernels, MethodUsed, Solution};
 use crate::sampling::Pairs;
 use crate::sinkhorn::{Run, anneal};
 use crate::term::{Form, Scaling, Solved, Task, TermKernel, TermPlan, Work};
-use crate::words::{Cloud, Part, Phase, Term, clouds};
+use crate::words::{Part, Phase, Side, Term, clouds};
 
 /// Which terms will be solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl<'p> Problem<'p> {
         let Problem { mu, nu, options, given, aim, clock, .. } = self;
         let (error, aim) = (next.error, *aim);
         let setting = Setting { mu, nu, options, given, terms, aim, error, clock };
-        let plans: Vec<([Cloud; 2], &Pairs)> = terms
+        let plans: Vec<([Side; 2], &Pairs)> = terms
             .list()
             .iter()
             .map(|t| clouds(*t))
@@ -335,10 +335,10 @@ impl<'p> Problem<'p> {
         terms.list().iter().map(|&term| clouds(term).map(size)).collect()
     }
 
-    fn measure(&self, cloud: Cloud) -> &Measure<'p> {
+    fn measure(&self, cloud: Side) -> &Measure<'p> {
         match cloud {
-            Cloud::X => &self.mu,
-            Cloud::Y => &self.nu,
+            Side::X => &self.mu,
+            Side::Y => &self.nu,
         }
     }
 
@@ -369,7 +369,9 @@ impl<'p> Problem<'p> {
     /// Where the anchors are, of features that have such.
     fn anchors(&self) -> Option<Anchors> {
         let features = match (self.kernels.used, &self.options.method) {
-            (Used::Gaussian | Used::Lattice, Method::Factored(features)) => Some(features),
+            (MethodUsed::Gaussian | MethodUsed::Lattice, Method::Factored(features)) => {
+                Some(features)
+            }
             _ => None,
         };
         match (self.choice, features) {

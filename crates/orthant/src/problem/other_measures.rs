@@ -5,12 +5,12 @@ use super::{KernelChoice, Problem, Terms};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::options::{Anchors, Options};
-use crate::results::Used;
-use crate::words::{Cloud, Part, Term};
+use crate::results::MethodUsed;
+use crate::words::{Part, Side, Term};
 
 /// The method of a problem: what it is, where its anchors are, how many features it has, and why.
 pub(crate) struct Described {
-    pub(crate) method: Used,
+    pub(crate) method: MethodUsed,
     pub(crate) anchors: Option<Anchors>,
     pub(crate) rank: usize,
     pub(crate) reason: Option<String>,
@@ -42,8 +42,11 @@ impl Problem<'_> {
     pub(crate) fn check_storage(&self, sizes: &[[usize; 2]], options: &Options) -> Result<()> {
         let kernel = self.kernel(Term::Cross);
         let of = |sizes: &[usize; 2]| kernel.stored_numbers(sizes.map(|size| size as f64));
-        let what =
-            if self.kernels.used == Used::Dense { Matrices::Kernel } else { Matrices::Features };
+        let what = if self.kernels.used == MethodUsed::Dense {
+            Matrices::Kernel
+        } else {
+            Matrices::Features
+        };
         check_memory(what, sizes.iter().map(of).sum(), options)
     }
 
@@ -57,6 +60,6 @@ impl Problem<'_> {
     /// An error of the cross term, in the user's count of points.
     pub(crate) fn in_cross(&self, error: Error) -> Error {
         let site = self.kernel(Term::Cross).site();
-        site.in_user_rows(error, Part::Support, [Cloud::X, Cloud::Y])
+        site.in_user_rows(error, Part::Support, [Side::X, Side::Y])
     }
 }

@@ -14,17 +14,17 @@ use crate::kernel::{ReferenceMessage, Stored};
 use crate::measure::{Measure, Points};
 use crate::numerics::simd::Float;
 use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
-use crate::results::{Solution, Used};
+use crate::results::{MethodUsed, Solution};
 use crate::term::gauged::Gauged;
 use crate::term::{FeatureKernel, FeatureSource, Form, Site, Space};
-use crate::words::{Cloud, Term, clouds};
+use crate::words::{Side, Term, clouds};
 
 /// A feature map that does not depend on which two of the clouds meet.
 #[derive(Debug)]
 pub(crate) struct SharedMap {
     map: Arc<dyn FeatureMap>,
     form: Form,
-    used: Used,
+    used: MethodUsed,
     coordinates: Coordinates,
 }
 
@@ -60,7 +60,7 @@ impl SharedMap {
                 let gauged = setting.gauged()?;
                 let Some(own) = gauged.get(Term::SelfX) else { return Ok(None) };
                 let map = build::map_of(choice, own, setting, None);
-                (map, Used::Gaussian, Coordinates::Gauge(own.gauge.clone()))
+                (map, MethodUsed::Gaussian, Coordinates::Gauge(own.gauge.clone()))
             }
         };
         let used = form.used(used);
@@ -142,7 +142,7 @@ impl<'p> Problem<'p> {
     ) -> Result<(Solution, Scaling)> {
         let of_second = |error| match error {
             Error::Breakdown { iteration, row, value, remedy, .. } => {
-                Error::Breakdown { iteration, cloud: Cloud::Y, row, value, remedy }
+                Error::Breakdown { iteration, cloud: Side::Y, row, value, remedy }
             }
             other => other,
         };

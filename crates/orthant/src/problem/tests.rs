@@ -97,7 +97,7 @@ fn check(
     let all = solved(&design, terms);
     let parts = all.iter().zip(terms).map(|((s, scaling), (t, f))| (*t, *f, scaling, s));
     let gradient = Gradient::new(&design, parts);
-    for cloud in [Cloud::X, Cloud::Y] {
+    for cloud in [Side::X, Side::Y] {
         let c = cloud as usize;
         let found = gradient.points(cloud).unwrap();
         let places: Vec<usize> = (0..found.len()).step_by(step).collect();
@@ -233,8 +233,8 @@ fn lattices_stored_or_not_have_one_gradient() {
         let options = builder.build().unwrap();
         let plans = crate::plans(&mu, &nu, &options).unwrap();
         let g = plans.gradient();
-        let mut all = g.points(Cloud::X).unwrap();
-        all.extend(g.points(Cloud::Y).unwrap());
+        let mut all = g.points(Side::X).unwrap();
+        all.extend(g.points(Side::Y).unwrap());
         all.push(g.epsilon().unwrap());
         found.push(all);
     }

@@ -15,7 +15,7 @@ use rand_distr::{Distribution, Open01};
 use rayon::prelude::*;
 
 use crate::comm::Partition;
-use crate::kernel::{Conditional, LogPass, Separable, Side, Waiting};
+use crate::kernel::{Conditional, HalfKernel, LogPass, Separable, Waiting};
 use crate::numerics::simd;
 use crate::rows::LogRows;
 

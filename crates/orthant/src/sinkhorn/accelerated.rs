@@ -66,7 +66,7 @@ use crate::comm::Span;
 use crate::control::Observer;
 use crate::error::{Error, Result};
 use crate::kernel::Between;
-use crate::words::{Cloud, Phase};
+use crate::words::{Phase, Side};
 
 /// The largest `L`: beyond it numbers would leave their range, for weights below its inverse.
 const LARGEST_CONSTANT: f64 = 1e300;
@@ -205,7 +205,7 @@ impl<'a> Block<'a> {
     }
 
     /// Products must have logarithms.
-    fn check(&self, cloud: Cloud) -> Result<()> {
+    fn check(&self, cloud: Side) -> Result<()> {
         match self.sums.iter().position(|s| !s.is_finite()) {
             None => Ok(()),
             Some(i) => Err(Error::Breakdown {
@@ -315,8 +315,8 @@ fn measure(
     let mut whole = *deep || x.moved().max(y.moved()) > 0.5 * depth;
     loop {
         kernel.products(&x.lambda, &y.lambda, whole, &mut x.sums, &mut y.sums)?;
-        x.check(Cloud::X)?;
-        y.check(Cloud::Y)?;
+        x.check(Side::X)?;
+        y.check(Side::Y)?;
         let (miss_x, miss_y) = (x.measure(), y.measure());
         *deep = miss_x.depth.max(miss_y.depth) > depth;
         if whole {

@@ -36,11 +36,11 @@ use crate::options::{
     Algorithm, Anchors, Method, Options, has_two_maps, is_euclidean, without_gauge,
 };
 use crate::problem::{Described, Given, Problem, Start, Terms};
-use crate::results::{Times, Used};
+use crate::results::{MethodUsed, Times};
 use crate::rows::CostMatrix;
 use crate::sinkhorn::{Run, at_iteration, in_pool};
 use crate::solver::Solver;
-use crate::words::{Cloud, Phase, Term};
+use crate::words::{Phase, Side, Term};
 
 /// The barycentre of measures on a given support: `p` with the smallest `sum_k l_k W(a_k, p)`.
 ///
@@ -103,7 +103,7 @@ pub struct Barycenter {
     /// Number of features; for exact methods the number of columns of the kernel.
     pub rank: usize,
     /// What was used.
-    pub method: Used,
+    pub method: MethodUsed,
     /// Where the anchors of Gaussian features really were; None of other kernels.
     pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
@@ -464,7 +464,7 @@ impl<'k> Leg<'k> {
         if let Some(j) = self.sums.iter().position(|s| !s.is_finite()) {
             return Err(Error::Breakdown {
                 iteration: 0,
-                cloud: Cloud::Y,
+                cloud: Side::Y,
                 row: j + 1,
                 value: self.sums[j].exp(),
                 remedy: "the kernel must be positive",

@@ -28,7 +28,7 @@ use crate::problem::{Aim, Given, Problem, SharedMap, Start, Terms};
 use crate::results::{Divergence, Kernels, Solution, Times};
 use crate::solver::Solver;
 use crate::term::Scaling;
-use crate::words::{Cloud, Term};
+use crate::words::{Side, Term};
 
 /// Moves the points of a measure along the gradient of its Sinkhorn divergence from another, until that is as small as
 /// it gets in a hundred steps.
@@ -270,7 +270,7 @@ impl<'s> Descent<'s> {
             Error::InClouds { source, .. } if matches!(*source, Error::Dimensions { .. }) => {
                 *source
             }
-            Error::InClouds { source, .. } => Error::InCloud { cloud: Cloud::Y, source },
+            Error::InClouds { source, .. } => Error::InCloud { cloud: Side::Y, source },
             other => other,
         })?;
         let Ended { points, state, first, steps, gradients, rest, times } = ended;
@@ -796,7 +796,7 @@ impl Objective<'_> {
             }
             let plans = in_target(k, solver.plans(mu, target))?;
             plans.divergence().terms().into_iter().try_for_each(|term| self.done(term))?;
-            add(&mut state.gradient, *share, &plans.gradient().points(Cloud::X)?);
+            add(&mut state.gradient, *share, &plans.gradient().points(Side::X)?);
             state.parts.push(TargetValue::Divergence(Box::new(plans.into_divergence())));
         }
         Ok(())
@@ -888,7 +888,7 @@ impl<'p> SolvedTerm<'p> {
     /// The derivative by the points of the first cloud.
     fn gradient(&self) -> Result<Vec<f64>> {
         let SolvedTerm { term, problem, scaling, solution } = self;
-        Gradient::new(problem, [(*term, 1.0, scaling, solution)]).points(Cloud::X)
+        Gradient::new(problem, [(*term, 1.0, scaling, solution)]).points(Side::X)
     }
 }
 
@@ -899,7 +899,7 @@ fn add(sum: &mut [f64], factor: f64, more: &[f64]) {
 /// Says which target an error is about, if it is not about the points that move.
 fn in_target<R>(k: usize, result: Result<R>) -> Result<R> {
     result.map_err(|error| match error {
-        Error::InCloud { cloud: Cloud::Y, source } => Error::InClouds { clouds: [k; 2], source },
+        Error::InCloud { cloud: Side::Y, source } => Error::InClouds { clouds: [k; 2], source },
         other => other,
     })
 }

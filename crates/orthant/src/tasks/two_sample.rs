@@ -49,11 +49,11 @@ use crate::measure::{Measure, Points, are_counted, coordinates};
 use crate::numerics::simd;
 use crate::options::{Anchors, Method, Options, has_two_maps, is_euclidean, without_gauge};
 use crate::problem::{Aim, Described, Given, Problem, Start, Terms};
-use crate::results::{Divergence, Interval, Times, Used};
+use crate::results::{Divergence, Interval, MethodUsed, Times};
 use crate::rows::{CostMatrix, LogRows};
 use crate::sinkhorn::anderson::Anderson;
 use crate::solver::Solver;
-use crate::words::{Cloud, Phase, Shape, Term};
+use crate::words::{Phase, Shape, Side, Term};
 
 /// Tests whether two clouds are draws from one distribution, with this many random permutations.
 ///
@@ -125,7 +125,7 @@ pub struct TwoSample {
     /// Number of features; for exact methods the number of points of both clouds.
     pub rank: usize,
     /// What was used.
-    pub method: Used,
+    pub method: MethodUsed,
     /// Where the anchors of Gaussian features really were; None of other kernels.
     pub anchors: Option<Anchors>,
     /// Why, if the choice was automatic.
@@ -155,8 +155,8 @@ impl TwoSample {
     }
 
     /// Whether `value` is known to be within this part of itself from the divergence of the exact kernel: see
-    /// [`Divergence::keeps`](crate::Divergence::keeps).
-    pub fn keeps(&self, accuracy: f64) -> bool {
+    /// [`Divergence::meets_accuracy`](crate::Divergence::meets_accuracy).
+    pub fn meets_accuracy(&self, accuracy: f64) -> bool {
         self.interval.is_some_and(|interval| interval.farthest(self.value) <= accuracy * self.scale)
     }
 }
@@ -651,7 +651,7 @@ impl Test<'_> {
         if self.given {
             return Err(Error::Breakdown {
                 iteration: 0,
-                cloud: Cloud::X,
+                cloud: Side::X,
                 row: 1,
                 value: 0.0,
                 remedy: "use a larger epsilon",

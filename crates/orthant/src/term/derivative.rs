@@ -20,7 +20,7 @@ use crate::comm::Partition;
 use crate::control::Cancel;
 use crate::error::{Error, Result};
 use crate::features::{Affine, Derivative, FeatureMap, Mapped};
-use crate::kernel::{LogPass, Separable, Side};
+use crate::kernel::{HalfKernel, LogPass, Separable};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
 use crate::rows::LogRows;

@@ -14,7 +14,7 @@ use crate::options::Precision;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
 use crate::sinkhorn::Outcome;
-use crate::words::{Cloud, Part};
+use crate::words::{Part, Side};
 
 /// The kernel of a cost that is a function of the points, or is given pair by pair.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl<'p> ExactKernel<'p> {
     }
 
     /// Some points of a cloud over the support of the opposite one.
-    fn entries(&self, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
+    fn entries(&self, cloud: Side, part: Part) -> Box<dyn LogRows + '_> {
         match self.site.given_costs(cloud, part) {
             Some(rows) => rows,
             None => self.entries_at(cloud, self.site.points(cloud, part)),
@@ -37,11 +37,11 @@ impl<'p> ExactKernel<'p> {
     }
 
     /// The same of any points, where the cost is a function of them.
-    fn entries_at<'a>(&'a self, cloud: Cloud, points: Points<'a>) -> Box<dyn LogRows + 'a> {
+    fn entries_at<'a>(&'a self, cloud: Side, points: Points<'a>) -> Box<dyn LogRows + 'a> {
         Box::new(self.site.exact_rows(cloud, points).ok().flatten().expect(EUCLIDEAN))
     }
 
-    fn seen_from<'a>(&'a self, cloud: Cloud, seat: &'a Seat<'_>) -> Box<dyn LogRows + 'a> {
+    fn seen_from<'a>(&'a self, cloud: Side, seat: &'a Seat<'_>) -> Box<dyn LogRows + 'a> {
         match seat {
             Seat::Part(part) => self.entries(cloud, *part),
             Seat::At(points) => self.entries_at(cloud, points.borrowed()),
@@ -147,7 +147,7 @@ impl TermKernel for ExactKernel<'_> {
         Some((self.entries(self.site.clouds()[0], Part::Support), true))
     }
 
-    fn log_sums(&self, _: &State, cloud: Cloud, part: Part, g: &[f64]) -> Result<Vec<f64>> {
+    fn log_sums(&self, _: &State, cloud: Side, part: Part, g: &[f64]) -> Result<Vec<f64>> {
         Ok(log_sums(&*self.entries(cloud, part), g))
     }
 
@@ -165,7 +165,7 @@ impl TermKernel for ExactKernel<'_> {
     fn view(
         &self,
         _: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         columns: &[Vec<f64>],
@@ -176,7 +176,7 @@ impl TermKernel for ExactKernel<'_> {
     fn partners(
         &self,
         _: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         count: usize,
@@ -184,7 +184,7 @@ impl TermKernel for ExactKernel<'_> {
         Ok(partners(&*self.seen_from(cloud, seat), g, count, None))
     }
 
-    fn operand<'a>(&'a self, _: &'a State, cloud: Cloud) -> Result<Operand<'a>> {
+    fn operand<'a>(&'a self, _: &'a State, cloud: Side) -> Result<Operand<'a>> {
         if let Some(rows) = self.site.given_costs(cloud, Part::Support) {
             return Ok(Operand::Costs(rows));
         }

@@ -17,12 +17,12 @@ use crate::kernel::{Conditional, Factored, FactoredSelf, Kernel, LogPass, Stored
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
 use crate::options::{Algorithm, Precision};
-use crate::results::{PAIRS_LIMIT, Used};
+use crate::results::{MethodUsed, PAIRS_LIMIT};
 use crate::rows::{FeatureCost, LogRows};
 use crate::sampling::certificate::{Bounds, CertifiedSide, Claim};
 use crate::sampling::{self, Listed, Pairs};
 use crate::sinkhorn::Outcome;
-use crate::words::{Cloud, Part, Phase};
+use crate::words::{Part, Phase, Side};
 
 /// Where the features of both clouds come from.
 #[derive(Debug, Clone)]
@@ -44,10 +44,10 @@ pub(crate) enum Form {
 
 impl Form {
     /// What a solve with features that are called so is called.
-    pub(crate) fn used(self, features: Used) -> Used {
+    pub(crate) fn used(self, features: MethodUsed) -> MethodUsed {
         match self {
             Form::Features => features,
-            Form::Pairs { stored } => Used::over_pairs(stored),
+            Form::Pairs { stored } => MethodUsed::over_pairs(stored),
         }
     }
 }
@@ -91,7 +91,7 @@ impl<'p> FeatureKernel<'p> {
     }
 
     /// Features of some points of a cloud.
-    fn features(&self, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
+    fn features(&self, cloud: Side, part: Part) -> Box<dyn LogRows + '_> {
         let cancel = self.site.cancel();
         match &self.source {
             FeatureSource::Maps(maps) => {
@@ -108,7 +108,7 @@ impl<'p> FeatureKernel<'p> {
         }
     }
 
-    fn seen_from<'a>(&'a self, cloud: Cloud, seat: &'a Seat<'_>) -> Box<dyn LogRows + 'a> {
+    fn seen_from<'a>(&'a self, cloud: Side, seat: &'a Seat<'_>) -> Box<dyn LogRows + 'a> {
         match (seat, &self.source) {
             (Seat::Part(part), _) => self.features(cloud, *part),
             (Seat::At(points), FeatureSource::Maps(maps)) => {
@@ -122,7 +122,7 @@ impl<'p> FeatureKernel<'p> {
     }
 
     /// The kernel of some points of a cloud over the support of the opposite one, entry by entry.
-    fn entries(&self, cloud: Cloud, part: Part) -> Box<dyn LogRows + '_> {
+    fn entries(&self, cloud: Side, part: Part) -> Box<dyn LogRows + '_> {
         let others = self.features(self.site.opposite(cloud), Part::Support);
         Box::new(FeatureCost::new(self.features(cloud, part), others))
     }
@@ -322,7 +322,7 @@ impl TermKernel for FeatureKernel<'_> {
         })
     }
 
-    fn log_sums(&self, _: &State, cloud: Cloud, part: Part, g: &[f64]) -> Result<Vec<f64>> {
+    fn log_sums(&self, _: &State, cloud: Side, part: Part, g: &[f64]) -> Result<Vec<f64>> {
         if self.form != Form::Features {
             return Ok(exact::log_sums(&*self.entries(cloud, part), g));
         }
@@ -345,7 +345,7 @@ impl TermKernel for FeatureKernel<'_> {
         Ok(sampling::pairs([&mut x, &mut y], draws))
     }
 
-    fn check_new(&self, cloud: Cloud, points: &Points<'_>) -> Result<()> {
+    fn check_new(&self, cloud: Side, points: &Points<'_>) -> Result<()> {
         match (&self.source, self.site.is_gauged()) {
             (FeatureSource::Given(_), _) => Err(Error::NoNewPoints { given: "a feature matrix" }),
             (FeatureSource::Maps(maps), false) => maps[cloud as usize].check(points),
@@ -357,7 +357,7 @@ impl TermKernel for FeatureKernel<'_> {
     fn view(
         &self,
         state: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         columns: &[Vec<f64>],
@@ -371,7 +371,7 @@ impl TermKernel for FeatureKernel<'_> {
     fn partners(
         &self,
         _: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         count: usize,
@@ -381,7 +381,7 @@ impl TermKernel for FeatureKernel<'_> {
         Ok(partners(&rows, g, count, None))
     }
 
-    fn operand<'a>(&'a self, _: &'a State, cloud: Cloud) -> Result<Operand<'a>> {
+    fn operand<'a>(&'a self, _: &'a State, cloud: Side) -> Result<Operand<'a>> {
         Ok(match &self.source {
             FeatureSource::Maps(maps) => {
                 Operand::Map(&*maps[cloud as usize], self.site.points(cloud, Part::Support))

@@ -13,7 +13,7 @@ use crate::features::{Gaussian, Mapped};
 use crate::measure::{Measure, Points, extremes};
 use crate::numerics::{linalg, log_sum};
 use crate::sampling::{Pairs, log_kernel, stratified};
-use crate::words::{Cloud, Part, Term};
+use crate::words::{Part, Side, Term};
 
 /// The clouds of a term in the coordinates of a gauge.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Gauged {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GaugedTerm<'s> {
     pub(crate) gauged: &'s Gauged,
-    pub(crate) clouds: [Cloud; 2],
+    pub(crate) clouds: [Side; 2],
     pub(crate) measures: [&'s Measure<'s>; 2],
 }
 
@@ -57,7 +57,7 @@ impl Gauged {
         Ok(Gauged { gauge, clouds, error: None })
     }
 
-    fn placed(&self, cloud: Cloud, part: Part) -> &Placed {
+    fn placed(&self, cloud: Side, part: Part) -> &Placed {
         let located = self.clouds[cloud as usize].as_ref().expect("a cloud of this term");
         match part {
             Part::Support => &located.support,
@@ -65,17 +65,17 @@ impl Gauged {
         }
     }
 
-    pub(crate) fn points(&self, cloud: Cloud, part: Part) -> &Points<'static> {
+    pub(crate) fn points(&self, cloud: Side, part: Part) -> &Points<'static> {
         &self.placed(cloud, part).points
     }
 
     /// What the gauge adds to the potential, in the user's units; nothing where it is zero.
-    pub(crate) fn offsets(&self, cloud: Cloud, part: Part) -> Option<&[f64]> {
+    pub(crate) fn offsets(&self, cloud: Side, part: Part) -> Option<&[f64]> {
         self.placed(cloud, part).offsets.as_deref()
     }
 
     /// The box of a cloud: the smallest and the largest coordinate along each axis.
-    pub(crate) fn ends(&self, cloud: Cloud) -> Vec<[f64; 2]> {
+    pub(crate) fn ends(&self, cloud: Side) -> Vec<[f64; 2]> {
         let located = self.clouds[cloud as usize].as_ref().expect("a cloud of this term");
         let mut ends = extremes(&located.support.points);
         if let Some(outside) = &located.outside {
@@ -88,7 +88,7 @@ impl Gauged {
     }
 
     /// The box of all midpoints of pairs, one of each cloud.
-    pub(crate) fn midpoints(&self, x: Cloud, y: Cloud) -> [Vec<f64>; 2] {
+    pub(crate) fn midpoints(&self, x: Side, y: Side) -> [Vec<f64>; 2] {
         let (x, y) = (self.ends(x), self.ends(y));
         [0, 1].map(|end| x.iter().zip(&y).map(|(x, y)| 0.5 * (x[end] + y[end])).collect())
     }
@@ -147,7 +147,7 @@ impl Gauged {
     /// the user's coordinates. `points` are the same in these.
     pub(super) fn to_user_gradient(
         &self,
-        cloud: Cloud,
+        cloud: Side,
         points: &Points<'_>,
         masses: &[f64],
         out: &mut [f64],
@@ -190,7 +190,7 @@ impl Gauged {
     /// not known yet: in the coordinates of the gauge flat potentials come near it.
     fn likely_pairs(
         &self,
-        clouds: [Cloud; 2],
+        clouds: [Side; 2],
         weights: [&[f64]; 2],
         rows: usize,
         seed: u64,
@@ -242,8 +242,8 @@ impl Gauged {
         seed: u64,
         cancel: &Cancel,
     ) -> f64 {
-        let [x, y] = [Cloud::X, Cloud::Y].map(|cloud| self.points(cloud, Part::Support));
-        let pairs = self.likely_pairs([Cloud::X, Cloud::Y], weights, CALIBRATION_ROWS, seed);
+        let [x, y] = [Side::X, Side::Y].map(|cloud| self.points(cloud, Part::Support));
+        let pairs = self.likely_pairs([Side::X, Side::Y], weights, CALIBRATION_ROWS, seed);
         let [of_x, of_y] = [x, y].map(|points| cancel.guard(Mapped::new(map, points.borrowed())));
         let mut logs = log_kernel([&of_x, &of_y], &pairs);
         for (log, [i, j]) in logs.iter_mut().zip(&pairs) {
@@ -262,7 +262,7 @@ impl Gauged {
     /// Midpoints of pairs of some terms, in equal parts, about as their plans have them.
     pub(crate) fn likely_midpoints(
         &self,
-        terms: &[[Cloud; 2]],
+        terms: &[[Side; 2]],
         weights: [&[f64]; 2],
         seed: u64,
     ) -> Midpoints {
@@ -278,7 +278,7 @@ impl Gauged {
     }
 
     /// Midpoints of pairs of the plans of some terms, in equal parts.
-    pub(crate) fn midpoints_of(&self, plans: &[([Cloud; 2], &Pairs)]) -> Midpoints {
+    pub(crate) fn midpoints_of(&self, plans: &[([Side; 2], &Pairs)]) -> Midpoints {
         let most = MIDPOINTS / plans.len();
         let mut all = Midpoints::default();
         for (clouds, drawn) in plans {
@@ -292,7 +292,7 @@ impl Gauged {
         all
     }
 
-    fn add_midpoints(&self, clouds: [Cloud; 2], drawn: &Pairs, to: &mut Midpoints) {
+    fn add_midpoints(&self, clouds: [Side; 2], drawn: &Pairs, to: &mut Midpoints) {
         let [x, y] = clouds.map(|cloud| self.points(cloud, Part::Support));
         for [i, j] in &drawn.pairs {
             let middle = |c| 0.5 * (x.coordinate(*i, c) + y.coordinate(*j, c));

@@ -12,7 +12,9 @@ use crate::anchors::{Lattice, value_bound};
 use crate::control::{Observer, Stop};
 use crate::error::Result;
 use crate::features::Mapped;
-use crate::kernel::{Builds, Factored, FactoredSelf, Kernel, LatticePlan, Nearly, Separable, Side};
+use crate::kernel::{
+    Builds, Factored, FactoredSelf, HalfKernel, Kernel, LatticePlan, Nearly, Separable,
+};
 use crate::measure::Points;
 use crate::numerics::simd::Float;
 use crate::options::Precision;
@@ -21,7 +23,7 @@ use crate::rows::{FeatureCost, LogRows};
 use crate::sampling::{self, OnLattice, Pairs};
 use crate::sinkhorn::unbalanced::Goal;
 use crate::sinkhorn::{self, Outcome};
-use crate::words::{Cloud, Part};
+use crate::words::{Part, Side};
 
 /// The kernel of a lattice, which a solve makes finer if it has to.
 #[derive(Debug)]
@@ -167,7 +169,7 @@ impl<'p> LatticeKernel<'p> {
     }
 
     /// An error at points of a part of a cloud, in the user's count.
-    fn in_user_rows<R>(&self, result: Result<R>, cloud: Cloud, part: Part) -> Result<R> {
+    fn in_user_rows<R>(&self, result: Result<R>, cloud: Side, part: Part) -> Result<R> {
         let clouds = [cloud, self.site.opposite(cloud)];
         result.map_err(|error| self.site.in_user_rows(error, part, clouds))
     }
@@ -264,7 +266,7 @@ impl TermKernel for LatticeKernel<'_> {
         None
     }
 
-    fn log_sums(&self, state: &State, cloud: Cloud, part: Part, g: &[f64]) -> Result<Vec<f64>> {
+    fn log_sums(&self, state: &State, cloud: Side, part: Part, g: &[f64]) -> Result<Vec<f64>> {
         let lattice = self.current(state);
         let points = self.site.points(cloud, part);
         let others = self.site.points(self.site.opposite(cloud), Part::Support);
@@ -304,7 +306,7 @@ impl TermKernel for LatticeKernel<'_> {
     fn view(
         &self,
         state: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         columns: &[Vec<f64>],
@@ -321,7 +323,7 @@ impl TermKernel for LatticeKernel<'_> {
     fn partners(
         &self,
         state: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         count: usize,
@@ -346,7 +348,7 @@ impl TermKernel for LatticeKernel<'_> {
         Ok(partners(&rows, g, count, Some(&nearly)))
     }
 
-    fn operand<'a>(&'a self, state: &'a State, cloud: Cloud) -> Result<Operand<'a>> {
+    fn operand<'a>(&'a self, state: &'a State, cloud: Side) -> Result<Operand<'a>> {
         let points = self.site.points(cloud, Part::Support);
         Ok(Operand::Lattice(self.current(state), points))
     }

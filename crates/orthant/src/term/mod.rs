@@ -51,7 +51,7 @@ use crate::sampling::Pairs;
 use crate::sampling::certificate::Bounds;
 use crate::sinkhorn::unbalanced::{Dual, Goal, Unbalanced};
 use crate::sinkhorn::{self, Outcome, Run};
-use crate::words::{Cloud, Part, Term};
+use crate::words::{Part, Side, Term};
 
 /// The kernel of a term. See the [module](self).
 ///
@@ -94,7 +94,7 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
     fn rows(&self) -> Option<(Box<dyn LogRows + '_>, bool)>;
 
     /// `log sum_j k(x, y_j) v_j` at some points of a cloud, with the potential of the opposite one.
-    fn log_sums(&self, state: &State, cloud: Cloud, part: Part, g: &[f64]) -> Result<Vec<f64>>;
+    fn log_sums(&self, state: &State, cloud: Side, part: Part, g: &[f64]) -> Result<Vec<f64>>;
 
     /// The kernel between the supports, pair by pair.
     fn pairwise<'a>(&'a self, state: &'a State) -> Pairwise<'a>;
@@ -103,7 +103,7 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
     fn sample(&self, scaling: &Scaling, draws: &[[f64; 3]]) -> Result<Vec<[usize; 2]>>;
 
     /// Whether the kernel is defined at new points of a cloud, which are in the coordinates of the user.
-    fn check_new(&self, _cloud: Cloud, _points: &Points<'_>) -> Result<()> {
+    fn check_new(&self, _cloud: Side, _points: &Points<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -111,7 +111,7 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
     fn view(
         &self,
         state: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         columns: &[Vec<f64>],
@@ -121,14 +121,14 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
     fn partners(
         &self,
         state: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         count: usize,
     ) -> Result<Vec<Partners>>;
 
     /// What stands between a cloud and the opposite one, as derivatives see it.
-    fn operand<'a>(&'a self, state: &'a State, cloud: Cloud) -> Result<Operand<'a>>;
+    fn operand<'a>(&'a self, state: &'a State, cloud: Side) -> Result<Operand<'a>>;
 
     /// The kernel on another site with the same coordinates: anchors and nodes stay where they are.
     fn on<'q>(&'q self, site: Site<'q>) -> Result<Box<dyn TermKernel + 'q>>;
@@ -292,7 +292,7 @@ impl Task<'_> {
 
 impl dyn TermKernel + '_ {
     /// `-log sum_j k(x, y_j) v_j` at the points of weight zero, with the potential of the opposite cloud.
-    pub(crate) fn outside(&self, solved: &Solved, cloud: Cloud, g: &[f64]) -> Result<Vec<f64>> {
+    pub(crate) fn outside(&self, solved: &Solved, cloud: Side, g: &[f64]) -> Result<Vec<f64>> {
         let site = self.site();
         if site.measure(cloud).outside().is_none() {
             return Ok(Vec::new());

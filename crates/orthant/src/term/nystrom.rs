@@ -11,7 +11,7 @@ use crate::kernel::{Factors, Kernel, PlanSide};
 use crate::numerics::simd::Float;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
-use crate::words::{Cloud, Part};
+use crate::words::{Part, Side};
 
 /// The kernel of landmarks.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl TermKernel for NystromKernel<'_> {
         None
     }
 
-    fn log_sums(&self, _: &State, cloud: Cloud, part: Part, g: &[f64]) -> Result<Vec<f64>> {
+    fn log_sums(&self, _: &State, cloud: Side, part: Part, g: &[f64]) -> Result<Vec<f64>> {
         let other = self.site.opposite(cloud);
         let (sums, clouds) = match part {
             Part::Support => (self.factors.log_sums(cloud, other, g), self.site.clouds()),
@@ -110,7 +110,7 @@ impl TermKernel for NystromKernel<'_> {
     fn view(
         &self,
         _: &State,
-        cloud: Cloud,
+        cloud: Side,
         seat: &Seat<'_>,
         g: &[f64],
         columns: &[Vec<f64>],
@@ -128,7 +128,7 @@ impl TermKernel for NystromKernel<'_> {
     fn partners(
         &self,
         _: &State,
-        _: Cloud,
+        _: Side,
         _: &Seat<'_>,
         _: &[f64],
         _: usize,
@@ -136,7 +136,7 @@ impl TermKernel for NystromKernel<'_> {
         Err(Error::SignedPlan)
     }
 
-    fn operand<'a>(&'a self, _: &'a State, _: Cloud) -> Result<Operand<'a>> {
+    fn operand<'a>(&'a self, _: &'a State, _: Side) -> Result<Operand<'a>> {
         Err(Error::NoDerivative {
             by: "the points",
             reason: "the Nystrom approximation depends on them through its landmarks too",

@@ -5,11 +5,11 @@ use rayon::prelude::*;
 use super::plan::{Scaling, TermPlan};
 use crate::control::Cancel;
 use crate::error::Result;
-use crate::kernel::{ExactSide, LogPass, Recomputed, Side};
+use crate::kernel::{ExactHalf, HalfKernel, LogPass, Recomputed};
 use crate::numerics::simd;
 use crate::rows::{FeatureCost, LogRows};
 use crate::sampling::{self, Wheel};
-use crate::words::{Cloud, Part};
+use crate::words::{Part, Side};
 
 /// A kernel between two supports, pair by pair.
 pub(crate) enum Pairwise<'a> {
@@ -32,10 +32,10 @@ impl Pairwise<'_> {
     }
 
     /// A row of the plan, or a column: all entries with point `i` of a cloud.
-    fn strip(&self, scaling: &Scaling, cloud: Cloud, i: usize) -> Vec<f64> {
+    fn strip(&self, scaling: &Scaling, cloud: Side, i: usize) -> Vec<f64> {
         let (own, others) = match cloud {
-            Cloud::X => (scaling.f[i], &scaling.g),
-            Cloud::Y => (scaling.g[i], &scaling.f),
+            Side::X => (scaling.f[i], &scaling.g),
+            Side::Y => (scaling.g[i], &scaling.f),
         };
         let own = own + scaling.level;
         let mut out = vec![0.0; others.len()];
@@ -43,15 +43,15 @@ impl Pairwise<'_> {
             Pairwise::Each(entry) => {
                 out.par_iter_mut().zip(others).enumerate().with_min_len(1024).for_each(
                     |(j, (out, other))| {
-                        let [i, j] = if cloud == Cloud::X { [i, j] } else { [j, i] };
+                        let [i, j] = if cloud == Side::X { [i, j] } else { [j, i] };
                         *out = entry(i, j, own + other);
                     },
                 );
             }
             Pairwise::Features(both) => {
                 let (this, other) = match cloud {
-                    Cloud::X => (&*both[0], &*both[1]),
-                    Cloud::Y => (&*both[1], &*both[0]),
+                    Side::X => (&*both[0], &*both[1]),
+                    Side::Y => (&*both[1], &*both[0]),
                 };
                 let mut features = vec![0.0; simd::padded(this.rank())];
                 sampling::row(this, i, &mut features, &mut vec![0.0; this.scratch()]);
@@ -134,7 +134,7 @@ impl TermPlan<'_> {
     }
 
     /// The entries with point `i` of a cloud.
-    pub(crate) fn strip(&self, cloud: Cloud, i: usize) -> Vec<f64> {
+    pub(crate) fn strip(&self, cloud: Side, i: usize) -> Vec<f64> {
         self.pairwise().strip(self.scaling, cloud, i)
     }
 
@@ -144,7 +144,7 @@ impl TermPlan<'_> {
     }
 
     /// The sums of the rows, or those of the columns.
-    pub(crate) fn sums(&self, cloud: Cloud) -> Result<Vec<f64>> {
+    pub(crate) fn sums(&self, cloud: Side) -> Result<Vec<f64>> {
         let Scaling { level, state, .. } = self.scaling;
         let own = self.scaling.potential(cloud as usize);
         let sums = self.kernel.log_sums(state, cloud, Part::Support, self.opposite(cloud))?;

@@ -4,7 +4,7 @@ use super::{State, TermKernel};
 use crate::control::Cancel;
 use crate::sampling::Pairs;
 use crate::sinkhorn::Outcome;
-use crate::words::Cloud;
+use crate::words::Side;
 
 /// The plan `exp(level) u_i k(x_i, y_j) v_j` of a solve: logarithms of `u` and `v` on the supports, in the coordinates of
 /// the term.
@@ -62,7 +62,7 @@ impl<'k> TermPlan<'k> {
     }
 
     /// The potential of the cloud opposite to one of a cross term.
-    pub(super) fn opposite(&self, cloud: Cloud) -> &'k [f64] {
+    pub(super) fn opposite(&self, cloud: Side) -> &'k [f64] {
         self.scaling.potential(cloud.other() as usize)
     }
 }

@@ -14,7 +14,7 @@ use crate::numerics::dot;
 use crate::options::Options;
 use crate::rows::{CostMatrix, CostRows, Guarded, LogRows};
 use crate::sinkhorn::unbalanced::{Margin, Unbalanced};
-use crate::words::{Cloud, Part, Shape, Term, clouds};
+use crate::words::{Part, Shape, Side, Term, clouds};
 
 /// The site of a term.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl<'p> Site<'p> {
     }
 
     /// The two clouds of the term.
-    pub(crate) fn clouds(&self) -> [Cloud; 2] {
+    pub(crate) fn clouds(&self) -> [Side; 2] {
         clouds(self.term)
     }
 
@@ -106,16 +106,16 @@ impl<'p> Site<'p> {
     }
 
     /// The cloud on the other side of the term.
-    pub(crate) fn opposite(&self, cloud: Cloud) -> Cloud {
+    pub(crate) fn opposite(&self, cloud: Side) -> Side {
         if self.is_self() { cloud } else { cloud.other() }
     }
 
-    pub(crate) fn measure(&self, cloud: Cloud) -> &Measure<'p> {
+    pub(crate) fn measure(&self, cloud: Side) -> &Measure<'p> {
         &self.measures[cloud as usize]
     }
 
     /// The points of positive weight of a cloud, among those of all processes.
-    pub(crate) fn span(&self, cloud: Cloud) -> &Span {
+    pub(crate) fn span(&self, cloud: Side) -> &Span {
         self.measure(cloud).support().points.span()
     }
 
@@ -125,7 +125,7 @@ impl<'p> Site<'p> {
     }
 
     /// The points of a cloud where the kernel takes them.
-    pub(crate) fn points(&self, cloud: Cloud, part: Part) -> Points<'_> {
+    pub(crate) fn points(&self, cloud: Side, part: Part) -> Points<'_> {
         if let Space::Gauged(gauged) = &self.space {
             return gauged.points(cloud, part).borrowed();
         }
@@ -137,7 +137,7 @@ impl<'p> Site<'p> {
     }
 
     /// What the coordinates add to potentials, point by point; nothing where that is zero.
-    pub(crate) fn offsets(&self, cloud: Cloud, part: Part) -> Option<&[f64]> {
+    pub(crate) fn offsets(&self, cloud: Side, part: Part) -> Option<&[f64]> {
         match &self.space {
             Space::Gauged(gauged) => gauged.offsets(cloud, part),
             _ => None,
@@ -155,7 +155,7 @@ impl<'p> Site<'p> {
 
     /// What the coordinates add to the cost of a plan with these marginals, but for the constant.
     pub(crate) fn moved_cost(&self, marginals: [&[f64]; 2]) -> f64 {
-        let of = |(cloud, marginal): (Cloud, &[f64])| {
+        let of = |(cloud, marginal): (Side, &[f64])| {
             let span = self.span(cloud);
             self.offsets(cloud, Part::Support).map_or(0.0, |p| span.sum(|i| p[i] * marginal[i]))
         };
@@ -173,7 +173,7 @@ impl<'p> Site<'p> {
         if !self.options.is_unbalanced() {
             return None;
         }
-        let margin = |cloud: Cloud, constant: f64| {
+        let margin = |cloud: Side, constant: f64| {
             let measure = self.measure(cloud);
             let offsets = self.offsets(cloud, Part::Support);
             let weights = measure.support().weights;
@@ -229,7 +229,7 @@ impl<'p> Site<'p> {
     /// costs that are no function of the points.
     pub(super) fn exact_rows<'a>(
         &'a self,
-        cloud: Cloud,
+        cloud: Side,
         points: Points<'a>,
     ) -> Result<Option<Guarded<'a, SquaredEuclidean<'a>>>> {
         let others = self.points(self.opposite(cloud), Part::Support);
@@ -241,16 +241,16 @@ impl<'p> Site<'p> {
 
     /// Costs that are given, as rows of logarithms of the kernel: of some points of a cloud over the support of the
     /// opposite one.
-    pub(super) fn given_costs(&self, rows: Cloud, part: Part) -> Option<Box<dyn LogRows + '_>> {
+    pub(super) fn given_costs(&self, rows: Side, part: Part) -> Option<Box<dyn LogRows + '_>> {
         let Space::Matrix(cost) = &self.space else { return None };
-        let of = |cloud: Cloud, part: Part| {
+        let of = |cloud: Side, part: Part| {
             let measure = self.measure(cloud);
             match measure.indices(part == Part::Support) {
                 None => (0..measure.weights().len()).collect(),
                 Some(indices) => indices.to_vec(),
             }
         };
-        let transposed = rows == Cloud::Y;
+        let transposed = rows == Side::Y;
         let (rows, columns) = (of(rows, part), of(self.opposite(rows), Part::Support));
         let entries = CostRows::new(cost, rows, columns, transposed, self.options.epsilon);
         Some(Box::new(self.cancel.guard(entries)))
@@ -314,7 +314,7 @@ impl<'p> Site<'p> {
     pub(crate) fn mean_cost(&self) -> Option<f64> {
         match &self.space {
             Space::Gauged(gauged) => {
-                let square = |cloud: Cloud| -> f64 {
+                let square = |cloud: Side| -> f64 {
                     let (points, weights) = (
                         gauged.points(cloud, Part::Support),
                         self.measure(cloud).support().weights,
@@ -384,7 +384,7 @@ impl<'p> Site<'p> {
     }
 
     /// The box of a cloud: the smallest and the largest coordinate along each axis.
-    pub(super) fn ends(&self, cloud: Cloud) -> Vec<[f64; 2]> {
+    pub(super) fn ends(&self, cloud: Side) -> Vec<[f64; 2]> {
         match &self.space {
             Space::Gauged(gauged) => gauged.ends(cloud),
             _ => extremes(self.measure(cloud).points()),
@@ -414,7 +414,7 @@ impl<'p> Site<'p> {
     }
 
     /// Brings new points of a cloud into the coordinates of the kernel.
-    pub(super) fn arrive<'a>(&self, cloud: Cloud, points: &'a Points<'_>) -> Result<Arrival<'a>> {
+    pub(super) fn arrive<'a>(&self, cloud: Side, points: &'a Points<'_>) -> Result<Arrival<'a>> {
         let dim = self.measure(cloud).dim();
         if points.dim() != dim {
             return Err(Error::Dimensions { x: points.dim(), y: dim });
@@ -436,7 +436,7 @@ impl<'p> Site<'p> {
 
     /// Turns `sum_k w_ik d L_ik / d x_i` of the points of a cloud, `w_ik` their masses, into the gradient of the value in
     /// the user's coordinates.
-    pub(super) fn to_user_gradient(&self, cloud: Cloud, masses: &[f64], out: &mut [f64]) {
+    pub(super) fn to_user_gradient(&self, cloud: Side, masses: &[f64], out: &mut [f64]) {
         match &self.space {
             Space::Gauged(gauged) => {
                 let points = self.measure(cloud).support().points;
@@ -451,7 +451,7 @@ impl<'p> Site<'p> {
     }
 
     /// A potential of the user's problem as logarithms, in the coordinates of the term.
-    pub(crate) fn logs(&self, cloud: Cloud, potential: &[f64]) -> Result<Vec<f64>> {
+    pub(crate) fn logs(&self, cloud: Side, potential: &[f64]) -> Result<Vec<f64>> {
         let mut f = self.similar_logs(cloud, potential)?;
         if let Some(offsets) = self.offsets(cloud, Part::Support) {
             f.iter_mut().zip(offsets).for_each(|(f, p)| *f -= p / self.options.epsilon);
@@ -460,7 +460,7 @@ impl<'p> Site<'p> {
     }
 
     /// A potential in the coordinates of some term as logarithms.
-    pub(crate) fn similar_logs(&self, cloud: Cloud, potential: &[f64]) -> Result<Vec<f64>> {
+    pub(crate) fn similar_logs(&self, cloud: Side, potential: &[f64]) -> Result<Vec<f64>> {
         let measure = self.measure(cloud);
         let rows = measure.weights().len();
         if potential.len() == rows {
@@ -476,7 +476,7 @@ impl<'p> Site<'p> {
 
     /// Kernels count the points of a part of a cloud: an error of theirs in the user's count. `clouds` are those that the
     /// kernel calls the first and the second.
-    pub(crate) fn in_user_rows(&self, mut error: Error, part: Part, clouds: [Cloud; 2]) -> Error {
+    pub(crate) fn in_user_rows(&self, mut error: Error, part: Part, clouds: [Side; 2]) -> Error {
         if let Error::Breakdown { cloud, row, .. } | Error::NotPositive { cloud, row, .. } =
             &mut error
         {

@@ -10,7 +10,7 @@ use std::f64::consts::PI;
 
 use crate::anchors::Lattice;
 use crate::error::Result;
-use crate::kernel::{Separable, Side, Target};
+use crate::kernel::{HalfKernel, Separable, Target};
 use crate::measure::Points;
 use crate::numerics::log_sum;
 

@@ -23,11 +23,11 @@ use super::site::{Arrival, Site};
 use crate::anchors::Lattice;
 use crate::comm::Partition;
 use crate::error::{Error, Result};
-use crate::kernel::{LogPass, Nearly, Separable, Side};
+use crate::kernel::{HalfKernel, LogPass, Nearly, Separable};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
 use crate::rows::LogRows;
-use crate::words::{Cloud, Part};
+use crate::words::{Part, Side};
 
 /// Chunks of rows that are as long as a cloud.
 const VIEW_CHUNKS: usize = 32;
@@ -84,7 +84,7 @@ pub(crate) enum Seat<'a> {
 }
 
 impl Seat<'_> {
-    pub(super) fn points<'a>(&'a self, site: &'a Site<'_>, cloud: Cloud) -> Points<'a> {
+    pub(super) fn points<'a>(&'a self, site: &'a Site<'_>, cloud: Side) -> Points<'a> {
         match self {
             Seat::Part(part) => site.points(cloud, *part),
             Seat::At(points) => points.borrowed(),
@@ -102,7 +102,7 @@ struct Guests<'a> {
 
 impl TermPlan<'_> {
     /// Means of columns of values of the support of the other cloud, as points of a cloud see it.
-    pub(crate) fn view(&self, cloud: Cloud, at: At<'_>, columns: &[Vec<f64>]) -> Result<View> {
+    pub(crate) fn view(&self, cloud: Side, at: At<'_>, columns: &[Vec<f64>]) -> Result<View> {
         let view = match at {
             At::New(points) => self.view_from(cloud, &self.guests(cloud, points)?, columns)?,
             At::Part(part) => self.seen(cloud, Seat::Part(part), columns)?,
@@ -112,12 +112,12 @@ impl TermPlan<'_> {
     }
 
     /// The potential of a cloud as a function of position, in the KL form and in the units of the user.
-    pub(crate) fn potential_at(&self, cloud: Cloud, points: &Points<'_>) -> Result<Vec<f64>> {
+    pub(crate) fn potential_at(&self, cloud: Side, points: &Points<'_>) -> Result<Vec<f64>> {
         let site = self.kernel.site();
         let guests = self.guests(cloud, points)?;
         let View { mut sums, .. } = self.view_from(cloud, &guests, &[])?;
         self.check_partners(cloud, At::New(points), &sums)?;
-        let constant = if cloud == Cloud::Y { site.constant() } else { 0.0 };
+        let constant = if cloud == Side::Y { site.constant() } else { 0.0 };
         let shift = self.scaling.shifts[cloud.other() as usize];
         let tau = site.unbalanced().map_or(1.0, |u| u.tau(cloud as usize));
         for (i, sum) in sums.iter_mut().enumerate() {
@@ -132,7 +132,7 @@ impl TermPlan<'_> {
     }
 
     /// The largest partners of points of a cloud in the support of the other, with their probabilities.
-    pub(crate) fn partners(&self, cloud: Cloud, at: At<'_>, count: usize) -> Result<Vec<Partners>> {
+    pub(crate) fn partners(&self, cloud: Side, at: At<'_>, count: usize) -> Result<Vec<Partners>> {
         let (state, g) = (&self.scaling.state, self.opposite(cloud));
         let points = match at {
             At::Part(part) => {
@@ -159,12 +159,12 @@ impl TermPlan<'_> {
     }
 
     /// Through the kernel of the plan.
-    fn seen(&self, cloud: Cloud, seat: Seat<'_>, columns: &[Vec<f64>]) -> Result<View> {
+    fn seen(&self, cloud: Side, seat: Seat<'_>, columns: &[Vec<f64>]) -> Result<View> {
         self.kernel.view(&self.scaling.state, cloud, &seat, self.opposite(cloud), columns)
     }
 
     /// What new points see.
-    fn view_from(&self, cloud: Cloud, guests: &Guests<'_>, columns: &[Vec<f64>]) -> Result<View> {
+    fn view_from(&self, cloud: Side, guests: &Guests<'_>, columns: &[Vec<f64>]) -> Result<View> {
         let Guests { arrival: Arrival { points, .. }, near, far } = guests;
         if far.is_empty() {
             return self.seen(cloud, Seat::At(points), columns);
@@ -183,7 +183,7 @@ impl TermPlan<'_> {
     /// The kernel of the squared Euclidean cost over the other cloud, at points in the coordinates of the plan's.
     fn exact_rows<'a>(
         &'a self,
-        cloud: Cloud,
+        cloud: Side,
         points: &'a Points<'_>,
     ) -> Result<Box<dyn LogRows + 'a>> {
         let rows = self.kernel.site().exact_rows(cloud, points.borrowed())?;
@@ -191,7 +191,7 @@ impl TermPlan<'_> {
     }
 
     /// Brings new points into the coordinates of the kernel.
-    fn guests<'a>(&self, cloud: Cloud, points: &'a Points<'_>) -> Result<Guests<'a>> {
+    fn guests<'a>(&self, cloud: Side, points: &'a Points<'_>) -> Result<Guests<'a>> {
         let site = self.kernel.site();
         let arrival = site.arrive(cloud, points)?;
         self.kernel.check_new(cloud, points)?;
@@ -211,7 +211,7 @@ impl TermPlan<'_> {
     }
 
     /// A point that sees nothing has neither partners nor a potential.
-    fn check_partners(&self, cloud: Cloud, at: At<'_>, sums: &[f64]) -> Result<()> {
+    fn check_partners(&self, cloud: Side, at: At<'_>, sums: &[f64]) -> Result<()> {
         let Some(i) = sums.iter().position(|s| !s.is_finite()) else { return Ok(()) };
         let index = match at {
             At::New(_) => None,

@@ -50,11 +50,11 @@ fn a_divergence_is_accurate_relative_to_itself() {
             let options = Options::builder(epsilon).method(method).accuracy(accuracy);
             let d = divergence(&mu, &nu, &options.build().unwrap()).unwrap();
             let interval = d.interval().unwrap();
-            assert!(d.keeps(accuracy), "{name}: {} {interval:?}", d.value);
+            assert!(d.meets_accuracy(accuracy), "{name}: {} {interval:?}", d.value);
             assert!(interval.contains(truth.value), "{name}: {} {interval:?}", truth.value);
             assert!(interval.farthest(d.value) <= accuracy * relative(&d), "{name}");
             assert!((d.value - truth.value).abs() <= accuracy * relative(&truth), "{name}");
-            assert!(!d.keeps(0.0), "{name}");
+            assert!(!d.meets_accuracy(0.0), "{name}");
         }
     }
     assert!(small >= 4, "of {small} the divergence is much smaller than its terms");
@@ -67,7 +67,7 @@ fn clouds_that_all_but_coincide_have_a_floor() {
     let epsilon = 0.1 * mean_squared_distance(&mu, &nu).unwrap();
     let d = divergence(&mu, &nu, &Options::builder(epsilon).build().unwrap()).unwrap();
     assert!(d.value.abs() < 1e-4 * d.cross.value_kl, "{}", d.value);
-    assert!(d.keeps(1e-3), "{:?}", d.interval());
+    assert!(d.meets_accuracy(1e-3), "{:?}", d.interval());
     let allowed = 1e-3 * 0.01 * d.cross.value_kl;
     assert!(d.interval().unwrap().farthest(d.value) <= allowed, "{:?}", d.interval());
 }
@@ -87,16 +87,20 @@ fn lattices_are_as_accurate_as_asked() {
         for accuracy in [1e-4, 1e-7, 1e-9] {
             let s = solve(Method::lattice(), accuracy, 1e-6, Precision::F64);
             let interval = s.interval_kl.unwrap();
-            assert!(s.keeps(accuracy), "{dim} {shape:?} {accuracy}: {} {interval:?}", s.value_kl);
+            assert!(
+                s.meets_accuracy(accuracy),
+                "{dim} {shape:?} {accuracy}: {} {interval:?}",
+                s.value_kl
+            );
             assert!(interval.farthest(s.value_kl) <= accuracy * s.value_kl);
             assert!(interval.contains(truth.value_kl), "{} {interval:?}", truth.value_kl);
         }
         // What cannot be had is not said to be there.
         let single = solve(Method::lattice(), 1e-9, 1e-6, Precision::F32);
-        assert!(!single.keeps(1e-9) && single.keeps(1e-2));
+        assert!(!single.meets_accuracy(1e-9) && single.meets_accuracy(1e-2));
         let ranked = Options::builder(epsilon).method(Method::lattice()).rank(30);
         let ranked = rot(&mu, &nu, &ranked.accuracy(1e-9).build().unwrap()).unwrap();
-        assert!(!ranked.keeps(1e-9));
+        assert!(!ranked.meets_accuracy(1e-9));
     }
 }
 
@@ -160,14 +164,19 @@ fn a_huge_epsilon_leaves_the_mean_cost() {
                 let interval = s.interval_kl.unwrap();
                 assert!(interval.contains(s.value_kl), "{name}: {interval:?}");
                 assert!(interval.width() <= 4.0 * most, "{name}: {interval:?}");
-                assert!(s.keeps(1e-3), "{name}: {interval:?}");
+                assert!(s.meets_accuracy(1e-3), "{name}: {interval:?}");
                 let apart = s.value_kl - s.value;
                 assert!((apart - entropy).abs() <= 1e-12 * entropy, "{name}: {}", s.value);
             }
         }
         let options = Options::builder(1e300).build().unwrap();
         let d = divergence(&mu, &nu, &options).unwrap();
-        assert!(d.value > 0.0 && d.value < mean && d.keeps(1e-3), "{} {:?}", d.value, d.interval());
+        assert!(
+            d.value > 0.0 && d.value < mean && d.meets_accuracy(1e-3),
+            "{} {:?}",
+            d.value,
+            d.interval()
+        );
         // Where a value is beyond the numbers, that is said.
         let options = Options::builder(1e308).build().unwrap();
         let error = rot(&mu, &nu, &options).unwrap_err();

@@ -5,7 +5,7 @@ use orthant::anchors::Draw;
 use orthant::{
     Certainty, Measure, Method, Options, Points, Solution, divergence, mean_squared_distance,
     options::{Anchors, Features, OptionsBuilder},
-    results::Used,
+    results::MethodUsed,
     rot,
 };
 
@@ -35,7 +35,7 @@ fn far_more_accurate_than_one_normal_law_where_clouds_are_not_of_one() {
                 let error = |anchors| {
                     let options = gaussian(epsilon, anchors, 800, 5).build().unwrap();
                     let s = rot(&mu, &nu, &options).unwrap();
-                    assert_eq!((s.rank, s.method), (800, Used::Gaussian));
+                    assert_eq!((s.rank, s.method), (800, MethodUsed::Gaussian));
                     if anchors == Anchors::Adaptive {
                         let interval = s.interval.unwrap();
                         assert_eq!(interval.kind, Certainty::Sampled);
@@ -102,7 +102,7 @@ fn polished_solutions_are_those_of_the_exact_kernel() {
             let s = rot(&mu, &nu, &options.build().unwrap()).unwrap();
             // Few pairs are stored where the choice is automatic.
             let automatic = matches!(method, Method::Auto);
-            let exact = if automatic { Used::Dense } else { Used::Online };
+            let exact = if automatic { MethodUsed::Dense } else { MethodUsed::Online };
             assert!(s.converged() && s.method == exact, "{method:?}: {:?}", s.method);
             assert!(relative(s.value, truth.value) < 1e-6, "{} {}", s.value, truth.value);
             assert_eq!(s.interval.unwrap().kind, Certainty::Exact);

@@ -6,13 +6,12 @@ use crate::common::{Kernel, figure_1, relative};
 use orthant::anchors::Draw;
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix};
 use orthant::{
-    Cloud, CostMatrix, Error, Measure, Method, Options, Points, Precision, Result, Solution,
-    Solver,
+    CostMatrix, Error, Measure, Method, Options, Points, Precision, Result, Side, Solution, Solver,
     barycenter::Barycenters,
     compare::compare,
     divergence, mean_squared_distance,
     options::{Algorithm, Anchors, Cost, Features, Landmarks},
-    results::Used,
+    results::MethodUsed,
     rot,
     two_sample::TwoSampleTest,
 };
@@ -803,7 +802,7 @@ fn breakdowns_on_lattices_name_the_point() {
             let x = order.map(|i: usize| [0.0, 1.0, 1000.0][i]);
             let x = Measure::uniform(Points::new(x.to_vec(), 1).unwrap());
             let error = rot(&x, &y, &options).unwrap_err();
-            let Error::Breakdown { cloud: Cloud::X, row, .. } = error else { panic!("{error}") };
+            let Error::Breakdown { cloud: Side::X, row, .. } = error else { panic!("{error}") };
             assert_eq!(order[row - 1], 0, "{algorithm:?} {order:?}: row {row}");
         }
     }
@@ -841,7 +840,7 @@ fn automatic_choices_that_break_down_go_on_exactly() {
         j += usize::from(next_y <= next_x);
     }
     let found = rot(&mu, &nu, &options).unwrap();
-    assert!(found.converged() && found.method == Used::Online, "{:?}", found.method);
+    assert!(found.converged() && found.method == MethodUsed::Online, "{:?}", found.method);
     assert!(found.reason.as_ref().unwrap().contains("break down"), "{:?}", found.reason);
     assert!(found.polished.is_none());
     assert!(relative(found.transport_cost.unwrap(), cost) < 1e-5, "{cost}: {found:?}");

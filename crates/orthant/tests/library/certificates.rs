@@ -174,8 +174,12 @@ fn an_accuracy_is_a_promise() {
             let options = Options::builder(epsilon).accuracy(accuracy).allow_exact(allow);
             let s = rot(&mu, &nu, &options.build().unwrap()).unwrap();
             let error = (s.value - exact.value).abs() / exact.value_kl;
-            assert!(s.keeps(accuracy) || !allow, "{dim}: {:?}", s.reason);
-            assert!(!s.keeps(accuracy) || error <= accuracy, "{dim}: {error} {:?}", s.reason);
+            assert!(s.meets_accuracy(accuracy) || !allow, "{dim}: {:?}", s.reason);
+            assert!(
+                !s.meets_accuracy(accuracy) || error <= accuracy,
+                "{dim}: {error} {:?}",
+                s.reason
+            );
             assert!(s.interval.unwrap().contains(exact.value), "{dim} {:?}", s.interval);
         }
     }

@@ -67,7 +67,7 @@ fn exact_kernels_and_lattices_give_the_divergences_of_two() {
                 assert_eq!(p.iterations, alone.cross.iterations);
             } else {
                 // Self terms are those of all pairs, so lattices may be others: as good, and around the same value.
-                assert!(p.accurate && alone.keeps(1e-3), "{p:?} {of_two:?}");
+                assert!(p.accurate && alone.meets_accuracy(1e-3), "{p:?} {of_two:?}");
                 assert!(interval.low <= of_two.high && of_two.low <= interval.high, "{p:?}");
             }
         });

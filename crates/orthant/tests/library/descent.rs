@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orthant::{
-    Cloud, Error, Measure, Method, Options, Points,
+    Error, Measure, Method, Options, Points, Side,
     anchors::Draw,
     control::{Next, Progress},
     descent::{Descent, Rest, flow},
@@ -97,7 +97,7 @@ fn a_step_follows_the_gradient_of_the_divergence() {
             }
             let options = builder.build().unwrap();
             let plans = plans(&mu, &nu, &options).unwrap();
-            let gradient = plans.gradient().points(Cloud::X).unwrap();
+            let gradient = plans.gradient().points(Side::X).unwrap();
             let found = Descent::new(&options).max_steps(1).step(size).flow(&mu, &nu).unwrap();
             assert_eq!(found.gradients, 2, "{method:?}");
             assert!((found.first - plans.divergence().value).abs() < 1e-9, "{method:?}");

@@ -7,7 +7,7 @@ use orthant::{
     control::{Next, Progress},
     divergence, mean_squared_distance,
     options::{Algorithm, Anchors, Features, OptionsBuilder},
-    results::{Kernels, Used},
+    results::{Kernels, MethodUsed},
     rot,
 };
 
@@ -275,7 +275,7 @@ fn lattices_keep_their_bound_and_the_accuracy() {
                 assert!(kl <= accuracy * reference.value_kl + slack, "{name}: {kl:e}");
                 // The bound is one, but not an idle one: the Poisson error falls fast.
                 assert!(bound >= 1e-4 * accuracy * s.value_kl, "{name}: {bound:e}");
-                assert_eq!(s.method, Used::Lattice);
+                assert_eq!(s.method, MethodUsed::Lattice);
             }
         }
     }
@@ -350,7 +350,7 @@ fn divergences_on_lattices_keep_their_bound() {
             let slack = 4.0 * slack(&reference.cross);
             assert!(error <= bound + slack, "{dim} {scale} {accuracy}: {error:e} {bound:e}");
             // Relative to the divergence, which may be larger than a term of a cloud with itself, or far smaller.
-            assert!(d.keeps(accuracy), "{dim} {scale}: {} {:?}", d.value, d.interval());
+            assert!(d.meets_accuracy(accuracy), "{dim} {scale}: {} {:?}", d.value, d.interval());
         }
     }
 }
@@ -476,13 +476,13 @@ fn the_automatic_choice_is_as_accurate_as_it_says() {
                     Case::new(shape, dim, scale, accuracy);
                 let wanted = accuracy * value_kl;
                 match solution.method {
-                    Used::Lattice => {
+                    MethodUsed::Lattice => {
                         assert!(dim <= 4, "{name}");
                         let bound = solution.bound.unwrap();
                         assert!(error <= bound && bound <= wanted, "{name}: {error} {bound}");
                     }
-                    Used::Gaussian => {
-                        let good = solution.keeps(accuracy);
+                    MethodUsed::Gaussian => {
+                        let good = solution.meets_accuracy(accuracy);
                         assert!(!good || error <= wanted, "{name}: {}", error / value_kl);
                         let interval = solution.interval.unwrap();
                         assert_eq!(interval.kind, Certainty::Sampled);
@@ -490,7 +490,7 @@ fn the_automatic_choice_is_as_accurate_as_it_says() {
                         assert!(interval.contains(exact), "{name}: {exact} {interval:?}");
                         used.push((good, error / interval.width()));
                     }
-                    other => assert_eq!(other, Used::Online, "{name}"),
+                    other => assert_eq!(other, MethodUsed::Online, "{name}"),
                 }
             }
         }
@@ -532,7 +532,7 @@ fn automatic_divergences_are_as_accurate_as_they_say() {
             assert_eq!(d.kernels, Kernels::Shared, "{name}");
             let interval = d.interval().unwrap();
             assert!(interval.contains(reference.value), "{name}: {} {interval:?}", reference.value);
-            let kept = d.terms().iter().all(|t| t.keeps(0.05));
+            let kept = d.terms().iter().all(|t| t.meets_accuracy(0.05));
             assert!(!kept || error <= 2.0 * wanted, "{name}");
         }
     }
@@ -550,22 +550,27 @@ fn the_exact_kernel_is_chosen_where_it_is_quick_or_the_only_one() {
         assert!(s.converged());
         let error = relative(s.value_kl, reference.value_kl);
         assert!(
-            error <= if matches!(s.method, Used::Online | Used::Dense) { 1e-6 } else { 1e-2 },
+            error
+                <= if matches!(s.method, MethodUsed::Online | MethodUsed::Dense) {
+                    1e-6
+                } else {
+                    1e-2
+                },
             "{n} {dim}: {error}"
         );
         (s.method, s.corrected.is_some(), s.bound.is_some())
     };
     // A million pairs take no time.
-    assert_eq!(solve(700, 2, 0.1), (Used::Online, false, false));
+    assert_eq!(solve(700, 2, 0.1), (MethodUsed::Online, false, false));
     // Stored, if they stay in the caches or there are many axes.
-    assert_eq!(solve(300, 2, 0.1), (Used::Dense, false, false));
-    assert_eq!(solve(300, 10, 2.0), (Used::Dense, false, false));
-    assert_eq!(solve(700, 10, 2.0), (Used::Dense, false, false));
+    assert_eq!(solve(300, 2, 0.1), (MethodUsed::Dense, false, false));
+    assert_eq!(solve(300, 10, 2.0), (MethodUsed::Dense, false, false));
+    assert_eq!(solve(700, 10, 2.0), (MethodUsed::Dense, false, false));
     // More do, and there is something quicker.
-    assert_eq!(solve(1100, 2, 0.1), (Used::Lattice, false, true));
-    assert_eq!(solve(1100, 10, 2.0), (Used::Gaussian, true, false));
+    assert_eq!(solve(1100, 2, 0.1), (MethodUsed::Lattice, false, true));
+    assert_eq!(solve(1100, 10, 2.0), (MethodUsed::Gaussian, true, false));
     // But for small epsilons in many dimensions.
-    assert_eq!(solve(1100, 10, 0.1), (Used::Dense, false, false));
+    assert_eq!(solve(1100, 10, 0.1), (MethodUsed::Dense, false, false));
 }
 
 #[test]
@@ -578,9 +583,9 @@ fn memory_decides_whether_the_exact_kernel_is_stored() {
         solution.method
     };
     let with = || Options::builder(5.0);
-    assert_eq!(method(with()), Used::Dense);
-    assert_eq!(method(with().max_memory(8 * 300 * 200 - 1)), Used::Online);
-    assert_eq!(method(with().precision(Precision::F32)), Used::Online);
+    assert_eq!(method(with()), MethodUsed::Dense);
+    assert_eq!(method(with().max_memory(8 * 300 * 200 - 1)), MethodUsed::Online);
+    assert_eq!(method(with().precision(Precision::F32)), MethodUsed::Online);
     // Where nothing else fits, there is still the kernel that is not stored.
-    assert_eq!(method(with().allow_exact(false).max_memory(1000)), Used::Online);
+    assert_eq!(method(with().allow_exact(false).max_memory(1000)), MethodUsed::Online);
 }

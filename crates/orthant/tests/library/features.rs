@@ -7,8 +7,8 @@ use crate::common::{normal, relative};
 use orthant::features::{self, ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::theory;
 use orthant::{
-    Cloud, CostMatrix, Error, Measure, Method, Options, Points, Shape, Solver, divergence,
-    options::Features, results::Used, rot,
+    CostMatrix, Error, Measure, Method, Options, Points, Shape, Side, Solver, divergence,
+    options::Features, results::MethodUsed, rot,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -365,7 +365,7 @@ fn an_explicit_matrix_stands_for_its_product() {
         (FeatureMatrix::new(&xi, 3, 2).unwrap(), FeatureMatrix::new(&zeta, 2, 2).unwrap());
     let exact = Solver::new(&options).costs(costs).rot(&mu, &nu).unwrap();
     let found = Solver::new(&options).features(xi, zeta).rot(&mu, &nu).unwrap();
-    assert_eq!((exact.method, found.method), (Used::Dense, Used::Explicit));
+    assert_eq!((exact.method, found.method), (MethodUsed::Dense, MethodUsed::Explicit));
     assert!(relative(found.value, exact.value) < 1e-12);
     assert!(relative(found.transport_cost.unwrap(), exact.transport_cost.unwrap()) < 1e-12);
 }
@@ -483,7 +483,7 @@ fn errors_carry_what_their_message_says() {
     let feature = |row, column, value| Box::new(Error::Feature { row, column, value });
     assert_eq!(
         rot(&positive, &mixed, &o).unwrap_err(),
-        Error::InCloud { cloud: Cloud::Y, source: feature(2, 2, -4.0) }
+        Error::InCloud { cloud: Side::Y, source: feature(2, 2, -4.0) }
     );
     // Counted among all points, also where others have no weight. A point of weight zero needs a
     // potential too, so the map must be defined there.
@@ -494,7 +494,7 @@ fn errors_carry_what_their_message_says() {
         let weighted = Measure::weighted(Points::new(x, 2).unwrap(), &[0.0, 0.0, 1.0]).unwrap();
         assert_eq!(
             rot(&weighted, &positive, &o).unwrap_err(),
-            Error::InCloud { cloud: Cloud::X, source: feature(row, column, value) }
+            Error::InCloud { cloud: Side::X, source: feature(row, column, value) }
         );
     }
     // A pair of maps may take clouds of different dimensions; each is checked against its own.
@@ -508,7 +508,7 @@ fn errors_carry_what_their_message_says() {
     assert_eq!(
         pair(arc(1, 8), arc(1, 8)).unwrap_err(),
         Error::InCloud {
-            cloud: Cloud::X,
+            cloud: Side::X,
             source: Box::new(Error::MapDimension { map: 1, points: 2 }),
         }
     );

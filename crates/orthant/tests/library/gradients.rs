@@ -11,7 +11,7 @@ use orthant::features::{
     ArcCosine, Derivative, FeatureMap, FeatureMatrix, Gaussian, Linear, stride,
 };
 use orthant::{
-    Cloud, CostMatrix, Error, Gradient, Measure, Method, Options, Points, Precision, Solver,
+    CostMatrix, Error, Gradient, Measure, Method, Options, Points, Precision, Side, Solver,
     anchors::Draw,
     options::{Anchors, Cost, Features, OptionsBuilder},
     plan, plans, rot,
@@ -19,7 +19,7 @@ use orthant::{
 use rayon::ThreadPoolBuilder;
 
 const EPSILON: f64 = 0.5;
-const BOTH: [Cloud; 2] = [Cloud::X, Cloud::Y];
+const BOTH: [Side; 2] = [Side::X, Side::Y];
 
 /// A derivative by four values, whose error is of the fourth order.
 fn central(h: f64, value: impl Fn(f64) -> f64) -> f64 {
@@ -290,10 +290,10 @@ fn weights_against_central_differences() {
         cloud
     });
     let options = settings(EPSILON, Method::dense()).build().unwrap();
-    check_weights("value", Of::Value, &positive, &options, Cloud::X);
+    check_weights("value", Of::Value, &positive, &options, Side::X);
 }
 
-fn check_weights(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options, cloud: Cloud) {
+fn check_weights(what: &str, of: Of, clouds: &[Cloudy; 2], options: &Options, cloud: Side) {
     let mut found = of.gradient(clouds, options, |g| g.weights(cloud)).unwrap();
     let weights = &clouds[cloud as usize].weights;
     if !options.is_unbalanced() {
@@ -413,8 +413,7 @@ fn anchors_against_central_differences() {
         let [x, y] = [x, y].map(|u| -> Arc<dyn FeatureMap> { Arc::new(gaussian(u, 2, EPSILON)) });
         settings(EPSILON, Method::Factored(Features::Pair(x, y))).build().unwrap()
     };
-    let found =
-        Of::ValueKl.gradient(&clouds, &options(&x, &y), |g| g.parameters(Cloud::Y)).unwrap();
+    let found = Of::ValueKl.gradient(&clouds, &options(&x, &y), |g| g.parameters(Side::Y)).unwrap();
     let expected: Vec<f64> = (0..y.len())
         .map(|k| {
             central(1e-3, |h| {
@@ -565,12 +564,12 @@ fn one_point_each_is_the_squared_distance() {
         let options = settings(0.3, method).accuracy(1e-11).build().unwrap();
         let plan = plan(&mu, &nu, &options).unwrap();
         let expected: Vec<f64> = x.iter().zip(&y).map(|(x, y)| 2.0 * (x - y)).collect();
-        assert_close("x", &plan.gradient().points(Cloud::X).unwrap(), &expected, 1e-9);
+        assert_close("x", &plan.gradient().points(Side::X).unwrap(), &expected, 1e-9);
         let back: Vec<f64> = expected.iter().map(|g| -g).collect();
-        assert_close("y", &plan.gradient().points(Cloud::Y).unwrap(), &back, 1e-9);
+        assert_close("y", &plan.gradient().points(Side::Y).unwrap(), &back, 1e-9);
         // W = |x - y|^2 does not depend on epsilon.
         assert!(plan.gradient().epsilon().unwrap().abs() < 1e-8);
-        assert_eq!(plan.gradient().weights(Cloud::X).unwrap(), [0.0]);
+        assert_eq!(plan.gradient().weights(Side::X).unwrap(), [0.0]);
     }
     // Relaxed: the mass M = (m_a^(rho_x + eps) ...)^(1 / (rho_x + rho_y + eps)) moves the same way.
     let (ma, mb, rho, epsilon) = (2.0, 0.5, [0.7, 1.9], 0.3);
@@ -583,10 +582,10 @@ fn one_point_each_is_the_squared_distance() {
         ((rho[0] + epsilon) * f64::ln(ma) + (rho[1] + epsilon) * f64::ln(mb) - square) / range;
     let mass = log_mass.exp();
     let expected: Vec<f64> = x.iter().zip(&y).map(|(x, y)| 2.0 * mass * (x - y)).collect();
-    assert_close("relaxed", &plan.gradient().points(Cloud::X).unwrap(), &expected, 1e-12);
+    assert_close("relaxed", &plan.gradient().points(Side::X).unwrap(), &expected, 1e-12);
     // U = rho_x m_a + rho_y m_b + eps m_a m_b - R M.
     let by_mass = rho[0] + epsilon * mb - (rho[0] + epsilon) * mass / ma;
-    assert_close("mass", &plan.gradient().weights(Cloud::X).unwrap(), &[by_mass], 1e-12);
+    assert_close("mass", &plan.gradient().weights(Side::X).unwrap(), &[by_mass], 1e-12);
     let by_epsilon = ma * mb - mass - mass * (f64::ln(ma * mb) - log_mass);
     assert_close("eps", &[plan.gradient().epsilon().unwrap()], &[by_epsilon], 1e-10);
 }
@@ -602,9 +601,9 @@ fn a_translation_moves_the_value_by_the_distance_of_the_means() {
                 settings(0.5, method.clone()).accuracy(1e-8).gauge(gauge).build().unwrap();
             for of in 0..2 {
                 let found = if of == 0 {
-                    plan(&mu, &nu, &options).unwrap().gradient().points(Cloud::X).unwrap()
+                    plan(&mu, &nu, &options).unwrap().gradient().points(Side::X).unwrap()
                 } else {
-                    plans(&mu, &nu, &options).unwrap().gradient().points(Cloud::X).unwrap()
+                    plans(&mu, &nu, &options).unwrap().gradient().points(Side::X).unwrap()
                 };
                 let sum: Vec<f64> = (0..3).map(|c| found.iter().skip(c).step_by(3).sum()).collect();
                 assert_close(&format!("{method:?} {gauge} {of}"), &sum, &expected, 1e-7);
@@ -620,9 +619,9 @@ fn lattices_and_single_precision_have_the_gradient_of_the_exact_kernel() {
         let plans = plans(&mu, &nu, options).unwrap();
         let plan = plan(&mu, &nu, options).unwrap();
         [
-            plan.gradient().points(Cloud::X).unwrap(),
-            plan.gradient().points(Cloud::Y).unwrap(),
-            plans.gradient().points(Cloud::X).unwrap(),
+            plan.gradient().points(Side::X).unwrap(),
+            plan.gradient().points(Side::Y).unwrap(),
+            plans.gradient().points(Side::X).unwrap(),
             vec![plan.gradient().epsilon().unwrap(), plans.gradient().epsilon().unwrap()],
         ]
     };
@@ -665,8 +664,8 @@ fn gradients_are_the_same_bits_on_any_number_of_threads() {
             pool.install(|| {
                 let plans = plans(&mu, &nu, &options).unwrap();
                 let g = plans.gradient();
-                let mut all = g.points(Cloud::X).unwrap();
-                all.extend(g.points(Cloud::Y).unwrap());
+                let mut all = g.points(Side::X).unwrap();
+                all.extend(g.points(Side::Y).unwrap());
                 all.push(g.epsilon().unwrap());
                 all.extend(g.anchors().unwrap_or_default());
                 all
@@ -683,7 +682,7 @@ fn warm_starts_lead_to_the_same_gradient() {
     let first = plans(&mu, &nu, &options).unwrap();
     let again =
         Solver::new(&options).warm_start_divergence(first.divergence()).plans(&mu, &nu).unwrap();
-    let [a, b] = [&first, &again].map(|p| p.gradient().points(Cloud::X).unwrap());
+    let [a, b] = [&first, &again].map(|p| p.gradient().points(Side::X).unwrap());
     assert_close("warm", &a, &b, 1e-8);
     assert_eq!(format!("{first:?}").split(' ').next(), Some("Plans"));
     assert!(format!("{:?}", first.gradient()).contains("SelfX"));
@@ -708,35 +707,35 @@ fn what_has_no_derivative_is_a_typed_error() {
     let options = Options::builder(EPSILON).build().unwrap();
     let given = Solver::new(&options).costs(costs).plan(&mu, &nu).unwrap();
     let g = given.gradient();
-    no(g.points(Cloud::X), "points", "plan");
+    no(g.points(Side::X), "points", "plan");
     no(g.anchors(), "anchors", "features of points");
-    no(g.log_features(Cloud::X), "features", "store");
-    assert!(g.epsilon().is_ok() && g.weights(Cloud::Y).is_ok());
+    no(g.log_features(Side::X), "features", "store");
+    assert!(g.epsilon().is_ok() && g.weights(Side::Y).is_ok());
     with(map(ArcCosine::new(2, 0, 0.3, 1.5, 60, 3).unwrap()), &|g| {
-        no(g.points(Cloud::Y), "points", "order 1 or 2");
+        no(g.points(Side::Y), "points", "order 1 or 2");
         no(g.anchors(), "points", "order 1 or 2");
-        assert!(g.log_features(Cloud::Y).is_ok());
+        assert!(g.log_features(Side::Y).is_ok());
     });
     with(map(Bumps { derivative: false }), &|g| {
-        no(g.points(Cloud::X), "points", "implement");
+        no(g.points(Side::X), "points", "implement");
         assert!(g.epsilon().is_ok());
     });
     with(Method::lattice(), &|g| {
         no(g.anchors(), "anchors", "lattice");
-        no(g.log_features(Cloud::X), "features", "store");
+        no(g.log_features(Side::X), "features", "store");
     });
     with(Method::dense(), &|g| no(g.anchors(), "anchors", "has none"));
     with(Method::Nystrom(orthant::options::Landmarks::Leverage), &|g| {
-        no(g.points(Cloud::X), "points", "landmarks");
-        assert!(g.weights(Cloud::X).is_ok());
+        no(g.points(Side::X), "points", "landmarks");
+        assert!(g.weights(Side::X).is_ok());
         // The paper's value falls without bound where weight comes to a point that had none.
-        no(g.of_value().unwrap().weights(Cloud::X), "weights", "value_kl");
+        no(g.of_value().unwrap().weights(Side::X), "weights", "value_kl");
     });
     let [x, y]: [Arc<dyn FeatureMap>; 2] =
         [1, 2].map(|s| Arc::new(gaussian(&own_anchors(2, 12, s), 2, EPSILON)) as _);
     with(Method::Factored(Features::Pair(x, y)), &|g| {
         no(g.anchors(), "anchors", "either map");
-        assert!(g.parameters(Cloud::X).is_ok());
+        assert!(g.parameters(Side::X).is_ok());
     });
     let options = Options::builder(EPSILON).rho_x(1.0).rho_y(1.0).build().unwrap();
     let plan = plan(&mu, &nu, &options).unwrap();

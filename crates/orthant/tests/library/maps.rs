@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{Kernel, normal};
 use orthant::features::{FeatureMap, FeatureMatrix, Gaussian, Linear};
 use orthant::{
-    Cloud, CostMatrix, Error, Measure, Method, Options, Plan, Points, Precision, Solution,
+    CostMatrix, Error, Measure, Method, Options, Plan, Points, Precision, Side, Solution,
     anchors::Draw,
     options::{Anchors, Cost, Features, Landmarks, OptionsBuilder},
     plan,
@@ -14,7 +14,7 @@ use orthant::{
 use rayon::ThreadPoolBuilder;
 
 const EPSILON: f64 = 0.5;
-const BOTH: [Cloud; 2] = [Cloud::X, Cloud::Y];
+const BOTH: [Side; 2] = [Side::X, Side::Y];
 
 /// A cloud with weights that differ, some of them zero; coordinates are positive if asked for.
 fn cloud(n: usize, dim: usize, mean: f64, seed: u64, positive: bool) -> Measure<'static> {
@@ -77,12 +77,12 @@ fn values(rows: usize) -> Vec<f64> {
 }
 
 /// The rows of a dense plan, or its columns, divided by their sums; none at points without mass.
-fn conditional(plan: &Plan<'_>, cloud: Cloud) -> Vec<Option<Vec<f64>>> {
+fn conditional(plan: &Plan<'_>, cloud: Side) -> Vec<Option<Vec<f64>>> {
     let dense = plan.to_dense().unwrap();
     let columns = plan.shape().columns;
     let strips: Vec<Vec<f64>> = match cloud {
-        Cloud::X => dense.chunks_exact(columns).map(<[f64]>::to_vec).collect(),
-        Cloud::Y => {
+        Side::X => dense.chunks_exact(columns).map(<[f64]>::to_vec).collect(),
+        Side::Y => {
             (0..columns).map(|j| dense.iter().skip(j).step_by(columns).copied().collect()).collect()
         }
     };
@@ -249,8 +249,8 @@ fn check_own(what: &str, plan: &Plan<'_>, measures: [&Measure<'_>; 2], tolerance
     for cloud in BOTH {
         let points = measures[cloud as usize].points();
         let known = match cloud {
-            Cloud::X => plan.solution().potential_kl_x(),
-            Cloud::Y => plan.solution().potential_kl_y(),
+            Side::X => plan.solution().potential_kl_x(),
+            Side::Y => plan.solution().potential_kl_y(),
         };
         let found = plan.potential_at(cloud, points).unwrap();
         for (i, (found, known)) in found.iter().zip(&known).enumerate() {
@@ -390,16 +390,16 @@ fn with_one_target_everything_goes_there() {
     for method in [Method::online(), Method::lattice(), Method::gaussian(), Method::paper()] {
         let options = builder(method).build().unwrap();
         let plan = plan(&mu, &nu, &options).unwrap();
-        for moved in [plan.barycentric(Cloud::X).unwrap(), plan.map_at(Cloud::X, &new).unwrap()] {
+        for moved in [plan.barycentric(Side::X).unwrap(), plan.map_at(Side::X, &new).unwrap()] {
             assert!(moved.chunks_exact(2).all(|m| m == [3.0, 0.1]));
         }
-        for partners in plan.partners(Cloud::X, 2).unwrap() {
+        for partners in plan.partners(Side::X, 2).unwrap() {
             assert!(partners.len() == 1 && partners[0].0 == 0);
             assert!((partners[0].1 - 1.0).abs() < 1e-9);
         }
-        assert!(plan.vote(Cloud::X, &[5]).unwrap().iter().all(|v| v.label == 5));
+        assert!(plan.vote(Side::X, &[5]).unwrap().iter().all(|v| v.label == 5));
         // And back it comes from the mean.
-        let back = plan.barycentric(Cloud::Y).unwrap();
+        let back = plan.barycentric(Side::Y).unwrap();
         for (back, mean) in back.iter().zip(mu.mean()) {
             assert!((back - mean).abs() < 1e-8);
         }
@@ -416,8 +416,8 @@ fn a_translation_adds_to_the_map() {
         let options = Options::builder(0.2).method(method).accuracy(1e-11).tolerance(1e-12);
         let options = options.build().unwrap();
         let (own, far) = (plan(&mu, &mu, &options).unwrap(), plan(&mu, &nu, &options).unwrap());
-        let own = own.barycentric(Cloud::X).unwrap();
-        let far = far.barycentric(Cloud::X).unwrap();
+        let own = own.barycentric(Side::X).unwrap();
+        let far = far.barycentric(Side::X).unwrap();
         for (own, far) in own.chunks_exact(2).zip(far.chunks_exact(2)) {
             assert!((far[0] - 16.0 - own[0]).abs() < 1e-6, "{own:?} {far:?}");
             assert!((far[1] + 8.0 - own[1]).abs() < 1e-6, "{own:?} {far:?}");
@@ -436,9 +436,9 @@ fn far_points_are_mapped_by_the_exact_kernel() {
         let options = options.build().unwrap();
         let plan = plan(&mu, &nu, &options).unwrap();
         let beta = &plan.solution().potential_y;
-        let potential = plan.potential_at(Cloud::X, &new).unwrap();
-        let moved = plan.map_at(Cloud::X, &new).unwrap();
-        let partners = plan.partners_at(Cloud::X, &new, 2);
+        let potential = plan.potential_at(Side::X, &new).unwrap();
+        let moved = plan.map_at(Side::X, &new).unwrap();
+        let partners = plan.partners_at(Side::X, &new, 2);
         assert_eq!(partners.is_err(), what == "nystrom");
         for i in [0, 2, 3] {
             let logs: Vec<f64> = (0..50)
@@ -469,9 +469,9 @@ fn far_points_are_mapped_by_the_exact_kernel() {
         let options = builder(method).accuracy(1e-9).build().unwrap();
         let plan = plan(&mu, &nu, &options).unwrap();
         // Potentials are known up to a constant.
-        let potential = plan.potential_at(Cloud::X, &new).unwrap();
+        let potential = plan.potential_at(Side::X, &new).unwrap();
         let potential = potential.iter().map(|p| p - potential[1]).collect();
-        [potential, plan.map_at(Cloud::X, &new).unwrap()].concat()
+        [potential, plan.map_at(Side::X, &new).unwrap()].concat()
     };
     for (a, b) in by(Method::lattice()).iter().zip(by(Method::online())) {
         assert!((a - b).abs() < 1e-6 * b.abs().max(1.0), "{a} {b}");
@@ -489,14 +489,14 @@ fn relaxed_plans_of_tiny_mass_have_maps() {
         assert_eq!(plan.mass().unwrap(), 0.0);
         let s = plan.solution();
         let y = [1000.0, 1000.01];
-        let moved = plan.barycentric(Cloud::X).unwrap();
+        let moved = plan.barycentric(Side::X).unwrap();
         for (i, moved) in moved.iter().enumerate() {
             let log = |j: usize| s.potential_y[j] - (mu.points().coordinate(i, 0) - y[j]).powi(2);
             let odds = (log(1) - log(0)).exp();
             let expected = (y[0] + odds * y[1]) / (1.0 + odds);
             assert!((moved - expected).abs() < 1e-6, "{moved} {expected}");
         }
-        assert!(plan.partners(Cloud::Y, 1).unwrap().iter().all(|p| p.len() == 1));
+        assert!(plan.partners(Side::Y, 1).unwrap().iter().all(|p| p.len() == 1));
     }
 }
 
@@ -529,7 +529,7 @@ fn bad_input_is_an_error() {
     let [mu, nu] = clouds(12, 9, 2);
     let options = builder(Method::lattice()).build().unwrap();
     let made = plan(&mu, &nu, &options).unwrap();
-    let (x, y) = (Cloud::X, Cloud::Y);
+    let (x, y) = (Side::X, Side::Y);
     for (values, columns) in [(vec![0.0; 8], 1), (vec![0.0; 9], 0), (vec![], 1), (vec![0.0; 9], 2)]
     {
         assert!(matches!(made.conditional_mean(x, &values, columns), Err(Error::Shape { .. })));
@@ -581,7 +581,7 @@ fn bad_input_is_an_error() {
     check("boxes", &boxes, [&one, &two], 1e-11);
     let new = Points::new(vec![0.3, 2.5], 1).unwrap();
     let error = boxes.map_at(x, &new).unwrap_err();
-    assert!(matches!(error, Error::NoPartners { point: 2, other: Cloud::Y }), "{error}");
+    assert!(matches!(error, Error::NoPartners { point: 2, other: Side::Y }), "{error}");
     assert!(boxes.potential_at(y, &new).is_err());
 }
 
@@ -594,10 +594,10 @@ fn maps_do_not_depend_on_the_number_of_threads() {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
                 let plan = plan(&mu, &nu, &options).unwrap();
-                let moved = plan.barycentric(Cloud::X).unwrap();
+                let moved = plan.barycentric(Side::X).unwrap();
                 let new = Points::new(normal(700, &[0.0, 0.0], 2.0, 9), 2).unwrap();
-                let at = plan.map_at(Cloud::Y, &new).unwrap();
-                let potential = plan.potential_at(Cloud::X, &new).unwrap();
+                let at = plan.map_at(Side::Y, &new).unwrap();
+                let potential = plan.potential_at(Side::X, &new).unwrap();
                 [moved, at, potential].concat().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             })
         };
@@ -620,7 +620,7 @@ fn lattices_map_like_the_exact_kernel_at_small_epsilon() {
         let options = options.build().unwrap();
         let plan = plan(&mu, &nu, &options).unwrap();
         assert!(plan.solution().converged());
-        plan.barycentric(Cloud::X).unwrap()
+        plan.barycentric(Side::X).unwrap()
     };
     for (a, b) in moved(Method::lattice()).iter().zip(moved(Method::online())) {
         assert!((a - b).abs() < 1e-3, "{a} {b}");

@@ -2,7 +2,7 @@
 
 use orthant::{
     Error, Measure, Method, Options, Points, descent::Descent, options::Anchors, plan,
-    results::Used, rot, two_sample::two_sample,
+    results::MethodUsed, rot, two_sample::two_sample,
 };
 
 fn cloud(n: usize, dim: usize, seed: u64) -> Measure<'static> {
@@ -58,12 +58,12 @@ fn a_solution_says_where_its_anchors_were() {
         let s = s.unwrap();
         (s.method, s.anchors.map(Anchors::as_str))
     };
-    assert_eq!(used(Method::gaussian()), (Used::Gaussian, Some("sobol")));
-    assert_eq!(used(Method::adaptive()), (Used::Gaussian, Some("adaptive")));
-    assert_eq!(used(Method::paper()), (Used::Gaussian, Some("paper")));
-    assert_eq!(used(Method::lattice()), (Used::Lattice, Some("lattice")));
-    assert_eq!(used(Method::online()), (Used::Online, None));
-    assert_eq!(used(Method::nystrom()), (Used::Nystrom, None));
+    assert_eq!(used(Method::gaussian()), (MethodUsed::Gaussian, Some("sobol")));
+    assert_eq!(used(Method::adaptive()), (MethodUsed::Gaussian, Some("adaptive")));
+    assert_eq!(used(Method::paper()), (MethodUsed::Gaussian, Some("paper")));
+    assert_eq!(used(Method::lattice()), (MethodUsed::Lattice, Some("lattice")));
+    assert_eq!(used(Method::online()), (MethodUsed::Online, None));
+    assert_eq!(used(Method::nystrom()), (MethodUsed::Nystrom, None));
     // Of an automatic choice, what it chose: one reason names the other.
     let (mu, nu) = (cloud(1500, 6, 1), cloud(1400, 6, 2));
     let options = Options::builder(2.0).allow_exact(false).accuracy(0.05).build().unwrap();

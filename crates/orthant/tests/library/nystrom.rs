@@ -2,10 +2,10 @@
 
 use crate::common::{figure_1, normal, normal_measure, relative};
 use orthant::{
-    Cloud, Error, Measure, Method, Options, Points, Precision, Result, Solution, Solver,
-    divergence, mean_squared_distance,
+    Error, Measure, Method, Options, Points, Precision, Result, Side, Solution, Solver, divergence,
+    mean_squared_distance,
     options::{Landmarks, OptionsBuilder},
-    results::{Kernels, Used},
+    results::{Kernels, MethodUsed},
     rot,
 };
 
@@ -64,7 +64,10 @@ fn with_all_points_for_landmarks_it_is_the_exact_kernel() {
                 let options = tight(epsilon).method(method).gauge(gauge).rank(rank);
                 let s = rot(&mu, &nu, &options.build().unwrap()).unwrap();
                 assert!(s.converged());
-                assert_eq!((s.rank, s.method, s.method.as_str()), (65, Used::Nystrom, "nystrom"));
+                assert_eq!(
+                    (s.rank, s.method, s.method.as_str()),
+                    (65, MethodUsed::Nystrom, "nystrom")
+                );
                 assert!((s.value - dense.value).abs() < 1e-8, "{} {}", s.value, dense.value);
                 assert!((s.value_kl - dense.value_kl).abs() < 1e-8);
                 let costs = [&s, &dense].map(|s| s.transport_cost.unwrap());
@@ -160,13 +163,13 @@ fn small_epsilon_is_a_typed_failure() {
                     };
                     assert!(value <= 0.0 || !value.is_finite(), "{value}");
                     assert!(iteration <= 1000);
-                    let points = if cloud == Cloud::X { 600 } else { 500 };
+                    let points = if cloud == Side::X { 600 } else { 500 };
                     assert!((1..=points).contains(&row));
                 }
             }
         }
     }
-    let error = Error::NotPositive { iteration: 3, cloud: Cloud::Y, row: 17, value: -1.5e-9 };
+    let error = Error::NotPositive { iteration: 3, cloud: Side::Y, row: 17, value: -1.5e-9 };
     assert_eq!(
         error.to_string(),
         "iteration 3: the Nystrom approximation of the kernel is not positive: its product at point 17 of \
@@ -341,7 +344,7 @@ fn points_of_weight_zero_take_no_part_and_get_their_potentials() {
     for gauge in [true, false] {
         let options = tight(1.0).method(Method::nystrom()).gauge(gauge).build().unwrap();
         let (first, second) = (rot(&mu, &nu, &options), rot(&nu, &mu, &options));
-        for (result, where_) in [(first, Cloud::X), (second, Cloud::Y)] {
+        for (result, where_) in [(first, Side::X), (second, Side::Y)] {
             match result {
                 Err(Error::NotPositive { iteration, cloud, row, value }) => {
                     assert!(iteration > 0 && value <= 0.0);
@@ -364,7 +367,7 @@ fn failing_points_are_counted_as_they_were_given() {
     for seed in 0..5 {
         let result = rot(&mu, &nu, &options.clone().seed(seed).build().unwrap());
         let Err(Error::NotPositive { cloud, row, .. }) = result else { panic!("{result:?}") };
-        let points = if cloud == Cloud::X { (1..=41).step_by(2) } else { (1..=3).step_by(1) };
+        let points = if cloud == Side::X { (1..=41).step_by(2) } else { (1..=3).step_by(1) };
         assert!(points.into_iter().any(|i| i == row), "{cloud} {row}");
     }
 }

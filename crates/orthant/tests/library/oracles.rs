@@ -403,8 +403,11 @@ fn a_divergence_of_few_against_many_points_is_not_exact_by_accident() {
     // 10 x 6000 pairs are few, 6000 x 6000 are not.
     let (few, many) = (figure_1(10, 1, 1).0, figure_1(1, 6000, 1).1);
     let o = Options::builder(1.0).max_iterations(2).build().unwrap();
-    assert_eq!(rot(&few, &many, &o).unwrap().method, orthant::results::Used::Dense);
-    assert_eq!(divergence(&few, &many, &o).unwrap().self_y.method, orthant::results::Used::Lattice);
+    assert_eq!(rot(&few, &many, &o).unwrap().method, orthant::results::MethodUsed::Dense);
+    assert_eq!(
+        divergence(&few, &many, &o).unwrap().self_y.method,
+        orthant::results::MethodUsed::Lattice
+    );
     // The memory of the self terms counts too.
     let o = Options::builder(1.0).method(Method::dense()).max_memory(10 << 20).build().unwrap();
     assert!(rot(&few, &many, &o).is_ok());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{Kernel, normal, relative, shapes};
 use orthant::features::{ArcCosine, FeatureMap, FeatureMatrix, Gaussian, Linear, stride};
 use orthant::{
-    Cloud, CostMatrix, Error, Measure, Method, Options, Plan, Points, Precision, Shape, Solution,
+    CostMatrix, Error, Measure, Method, Options, Plan, Points, Precision, Shape, Side, Solution,
     Solver,
     anchors::Draw,
     control::Term,
@@ -13,7 +13,7 @@ use orthant::{
     measure::Values,
     options::{Anchors, Features, Landmarks, OptionsBuilder},
     plan,
-    results::Used,
+    results::MethodUsed,
 };
 use rayon::ThreadPoolBuilder;
 
@@ -281,7 +281,7 @@ fn automatic_anchors_have_a_plan_of_mass_one() {
     let (mu, nu) = clouds(600, 500, 6);
     let options = Options::builder(20.0).allow_exact(false).accuracy(0.1).build().unwrap();
     let plan = plan(&mu, &nu, &options).unwrap();
-    assert!(plan.solution().method == Used::Gaussian && plan.solution().converged());
+    assert!(plan.solution().method == MethodUsed::Gaussian && plan.solution().converged());
     assert!((plan.mass().unwrap() - 1.0).abs() < 1e-9);
     let [rows, _] = plan.marginals().unwrap();
     let error: f64 = rows.iter().zip(mu.weights()).map(|(r, a)| (r - a).abs()).sum();
@@ -362,7 +362,7 @@ fn check_relaxed_of(
             assert_close(&what, &dense, &expected, 1e-9);
         }
         assert!((found - own).abs() < 1e-9 * mass, "{what}: {found} and not {own}");
-        if plan.solution().method != Used::Nystrom {
+        if plan.solution().method != MethodUsed::Nystrom {
             assert_samples(&what, &plan, 20_000);
         }
     }
@@ -778,7 +778,7 @@ fn plans_of_owned_points_can_be_returned() {
         let here = plan(&mu, &nu, &options).unwrap();
         let there = returned(method, None);
         assert_eq!(there.to_dense().unwrap(), here.to_dense().unwrap());
-        let gradient = |plan: &Plan<'_>| plan.gradient().weights(Cloud::X).unwrap();
+        let gradient = |plan: &Plan<'_>| plan.gradient().weights(Side::X).unwrap();
         assert_eq!(gradient(&there), gradient(&here));
     }
     let values: Vec<f64> = (0..31 * 24).map(|k| f64::from((k * 37) % 101) / 50.0).collect();

@@ -9,7 +9,7 @@ use orthant::{
     control::{Next, Progress, Term},
     divergence, mean_squared_distance,
     options::{Anchors, Features, OptionsBuilder},
-    results::{Kernels, Used},
+    results::{Kernels, MethodUsed},
     rot,
 };
 
@@ -44,7 +44,7 @@ fn iterations(
     let rough = rot(mu, nu, &features().build().unwrap()).unwrap();
     let warm = Solver::new(&exact).warm_start(&rough).rot(mu, nu).unwrap();
     let s = rot(mu, nu, &features().polish(true).build().unwrap()).unwrap();
-    assert!(s.converged() && s.method == Used::Online);
+    assert!(s.converged() && s.method == MethodUsed::Online);
     assert!(s.marginal_error_x < 1e-6 && s.marginal_error_y < 1e-6);
     assert!((s.value - cold.value).abs() < 1e-6 * cold.value_kl, "{} {}", s.value, cold.value);
     [cold.iterations, warm.iterations, s.polished.unwrap()]

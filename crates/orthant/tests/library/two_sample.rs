@@ -204,7 +204,11 @@ fn the_interval_contains_the_divergence_of_a_dense_solve() {
                 let own = divergence(&mu, &nu, &options.build().unwrap()).unwrap();
                 assert_eq!((found.value, found.interval), (own.value, own.interval()), "{name}");
                 for accuracy in [1e-1, 1e-2, 1e-4, 1e-12] {
-                    assert_eq!(found.keeps(accuracy), own.keeps(accuracy), "{name}");
+                    assert_eq!(
+                        found.meets_accuracy(accuracy),
+                        own.meets_accuracy(accuracy),
+                        "{name}"
+                    );
                 }
             }
         }
@@ -221,7 +225,7 @@ fn values_of_anchors_have_an_interval_if_they_are_certified() {
     let exact = test(&mu, &nu, 9, Options::builder(2.0).method(Method::dense()).tolerance(1e-9));
     let (with, without) = (of(true), of(false));
     assert!(with.interval.unwrap().contains(exact.value) && without.interval.is_none());
-    assert!(!without.keeps(1.0));
+    assert!(!without.meets_accuracy(1.0));
     // Whatever the divergence is known to, the test is the same.
     assert_eq!(
         (with.null, with.statistic, with.p_value),

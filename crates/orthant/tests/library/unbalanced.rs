@@ -11,7 +11,7 @@ use orthant::{
     control::{Next, Progress},
     divergence, mean_squared_distance,
     options::{Algorithm, Anchors, Cost, Features, OptionsBuilder},
-    results::Used,
+    results::MethodUsed,
     rot,
 };
 use rand::{RngExt, SeedableRng};
@@ -892,8 +892,12 @@ fn an_accuracy_is_a_promise() {
             let options = with(epsilon, rho).tolerance(1e-6).accuracy(accuracy).allow_exact(allow);
             let s = rot(&mu, &nu, &options.build().unwrap()).unwrap();
             let error = (s.value_kl - exact.value_kl).abs() / exact.value_kl;
-            assert!(s.keeps(accuracy) || !allow, "{dim}: {:?}", s.reason);
-            assert!(!s.keeps(accuracy) || error <= accuracy, "{dim}: {error} {:?}", s.reason);
+            assert!(s.meets_accuracy(accuracy) || !allow, "{dim}: {:?}", s.reason);
+            assert!(
+                !s.meets_accuracy(accuracy) || error <= accuracy,
+                "{dim}: {error} {:?}",
+                s.reason
+            );
             assert!(s.interval_kl.unwrap().contains(exact.value_kl), "{dim} {:?}", s.interval_kl);
         }
     }
@@ -1003,7 +1007,7 @@ fn automatic_choices_keep_their_promise() {
     let nu = cloud(2500, &[0.0, 0.3], 0.4, 1.0, 32);
     let exact = rot(&mu, &nu, &with(0.3).method(Method::online()).build().unwrap()).unwrap();
     let s = rot(&mu, &nu, &with(0.3).build().unwrap()).unwrap();
-    assert_eq!(s.method, Used::Lattice);
+    assert_eq!(s.method, MethodUsed::Lattice);
     let error = (s.value_kl - exact.value_kl).abs();
     assert!(error <= s.bound.unwrap() && s.bound.unwrap() <= 1e-3 * s.value_kl);
 
@@ -1013,9 +1017,9 @@ fn automatic_choices_keep_their_promise() {
     let exact = rot(&mu, &nu, &with(6.0).method(Method::online()).build().unwrap()).unwrap();
     let options = with(6.0).allow_exact(false).accuracy(1e-2).build().unwrap();
     let s = rot(&mu, &nu, &options).unwrap();
-    assert_eq!(s.method, Used::Gaussian);
+    assert_eq!(s.method, MethodUsed::Gaussian);
     let error = (s.value_kl - exact.value_kl).abs();
-    assert!(error <= 1e-2 * s.value_kl || !s.keeps(1e-2), "{error} {:?}", s.interval_kl);
+    assert!(error <= 1e-2 * s.value_kl || !s.meets_accuracy(1e-2), "{error} {:?}", s.interval_kl);
     assert!(
         s.interval_kl.unwrap().contains(exact.value_kl),
         "{:?} {}",

@@ -88,13 +88,13 @@ impl Work<f64> {
 }
 
 impl Separable<'_, f64> {
-    /// After [`Side::message`]: for each chunk, its part of the sum at every node, relative to the largest; and the
+    /// After [`HalfKernel::message`]: for each chunk, its part of the sum at every node, relative to the largest; and the
     /// number of nodes.
     pub(crate) fn chunk_sums(&self) -> (&[f64], usize) {
         (&self.sums, self.lattice.nodes())
     }
 
-    /// After [`Side::message`] of the same `f`: finds the points at which sums at nodes reach what draws wait for, which
+    /// After [`HalfKernel::message`] of the same `f`: finds the points at which sums at nodes reach what draws wait for, which
     /// are sorted, a list a chunk.
     pub(crate) fn find(&mut self, f: &[f64], waiting: &mut [Vec<Waiting>]) {
         self.with_sorted(f, |side, f| side.find_places(f, waiting));

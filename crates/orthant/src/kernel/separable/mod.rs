@@ -22,7 +22,7 @@
 //! A window holds the nodes that matter to its cell: those within `exp(-cutoff)` of the largest term
 //! of some point. It follows the message. Now and then, and before a solve may end, messages are
 //! completed over the whole lattice, so that no node is forgotten and what the windows leave out is
-//! known: see [`Side::needs_rebuild`] and [`Separable::mass`].
+//! known: see [`HalfKernel::needs_rebuild`] and [`Separable::mass`].
 
 mod aim;
 mod cells;
@@ -47,14 +47,14 @@ use self::passes::Factor;
 use self::window::{Window, tiles};
 use self::work::{Work, block};
 use super::target::Tally;
-use super::{Arranged, Builds, Ordered, Side, Target};
+use super::{Arranged, Builds, HalfKernel, Ordered, Target};
 use crate::anchors::Lattice;
 use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::measure::Points;
 use crate::numerics::ExactSums;
 use crate::numerics::simd::Float;
-use crate::words::Cloud;
+use crate::words::Side;
 
 /// Half-iterations after which messages are completed: these, and then each time four times as many.
 const FIRST_REFRESH: usize = 4;
@@ -232,7 +232,7 @@ impl<'a, T: Float> Separable<'a, T> {
         done
     }
 
-    /// Computes the products of [`Side::log_apply`], of a message without gaps.
+    /// Computes the products of [`HalfKernel::log_apply`], of a message without gaps.
     fn apply(&mut self, z: &[f64]) -> Result<()> {
         self.follow(z)?;
         let geometry = Geometry::new(self.lattice);
@@ -315,12 +315,12 @@ impl<'a, T: Float> Separable<'a, T> {
             row: self.cells.order[place] as usize + 1,
             value,
             remedy: "use the online method or a larger epsilon",
-            cloud: Cloud::X,
+            cloud: Side::X,
         }
     }
 }
 
-impl<T: Float> Side for Separable<'_, T> {
+impl<T: Float> HalfKernel for Separable<'_, T> {
     fn span(&self) -> &Span {
         &self.span
     }

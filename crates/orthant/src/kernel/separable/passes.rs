@@ -9,7 +9,7 @@ use super::work::{Block, Work, room};
 use super::{Chunk, SUMS, Separable};
 use crate::error::Result;
 use crate::kernel::target::{Step, Tally};
-use crate::kernel::{Coordinates, LOST, Mixed, Relaxed, Side};
+use crate::kernel::{Coordinates, HalfKernel, LOST, Mixed, Relaxed};
 use crate::numerics::simd::{self, Float};
 
 /// Largest exponent of a power in single precision.
@@ -311,7 +311,7 @@ impl<T: Float> Separable<'_, T> {
         Ok(tally.error())
     }
 
-    /// [`Side::exchange`], with factors times `exp(level)`.
+    /// [`HalfKernel::exchange`], with factors times `exp(level)`.
     pub(super) fn exchange_at(&mut self, level: f64) {
         let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
         let z = &self.z[..];

@@ -14,7 +14,7 @@ use crate::measure::Measure;
 use crate::options::{Options, Precision, has_two_maps};
 use crate::problem::{Aim, FeatureCache, Places, Start, Terms};
 use crate::results::{
-    Certainty, Divergence, Interval, Kernels, Solution, Used, debiased, divergence_scale,
+    Certainty, Divergence, Interval, Kernels, MethodUsed, Solution, debiased, divergence_scale,
 };
 use crate::solver::Solver;
 
@@ -30,7 +30,7 @@ use crate::solver::Solver;
 /// | adaptive anchors, Nystrom | one for the pair | nothing |
 ///
 /// [`Method::Auto`](crate::Method::Auto) chooses for each term, as [`rot`](crate::rot()) does: values are certified term by
-/// term, with an accuracy that is relative to the divergence ([`Divergence::keeps`]). Self terms that are not accurate enough for a
+/// term, with an accuracy that is relative to the divergence ([`Divergence::meets_accuracy`]). Self terms that are not accurate enough for a
 /// pair of clouds that are close are solved again, once, with that of the smallest divergences. Where epsilon is small and cross terms are solved by way of larger ones, features of these are the pair's own.
 /// A pair has the same number in both directions, and a cloud is at distance 0 of itself.
 ///
@@ -66,10 +66,10 @@ pub struct Pair {
     /// Whether all terms converged.
     pub converged: bool,
     /// Whether the divergence is known to be as close to that of the exact kernel as the options ask for: see
-    /// [`Divergence::keeps`].
+    /// [`Divergence::meets_accuracy`].
     pub accurate: bool,
     /// What the cross term used.
-    pub method: Used,
+    pub method: MethodUsed,
     /// Iterations of the cross term.
     pub iterations: usize,
 }
@@ -287,7 +287,7 @@ impl<'s> Comparer<'s> {
             value: divergence.value,
             interval,
             converged: divergence.converged(),
-            accurate: divergence.keeps(accuracy),
+            accurate: divergence.meets_accuracy(accuracy),
             method: divergence.cross.method,
             iterations: divergence.cross.iterations,
         }))
