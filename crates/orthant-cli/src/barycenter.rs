@@ -193,7 +193,7 @@ impl Task<'_> {
             let points = descent().start(measures, shares, count);
             Measure::uniform(points.map_err(|error| self.name(error))?)
         };
-        let line = bar.steps(arguments.moving.steps);
+        let line = bar.steps(arguments.moving.steps());
         let mut each = |step: &Step<'_>| {
             line.show(step, "value");
             Next::Continue
@@ -311,6 +311,11 @@ fn check(arguments: &Barycenter) -> Result<(), Failure> {
     if arguments.is_free() {
         refuse(arguments.softmax.is_some(), "--softmax")?;
         refuse(arguments.support.is_some(), "--support")?;
+    } else if let Some(option) = arguments.moving.given() {
+        return Err(Failure::input(format!(
+            "{option} is for points that move, and only weights are looked for here; add --free N or --start FILE, or leave \
+             {option} out"
+        )));
     }
     if arguments.common.reading.pca.is_some() && arguments.output.is_some() {
         return Err(Failure::input(

@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
     let run = Run { command: "flow", settings: &settings, trace, channel: Channel::Output };
     run.run(read, |Task { options, bar, inputs, measures }| {
         let [mu, nu] = measures;
-        let line = bar.steps(arguments.moving.steps);
+        let line = bar.steps(arguments.moving.steps());
         let mut film = Film::new(arguments);
         let mut each = |step: &Step<'_>| {
             line.show(step, "divergence");
@@ -84,10 +84,10 @@ pub(crate) fn run(arguments: &Flow) -> Result<ExitCode, Failure> {
 /// The step rule of the arguments.
 pub(crate) fn descent<'s>(options: &Options, moving: Moving) -> Descent<'s> {
     Descent::new(options)
-        .max_steps(moving.steps)
-        .step(moving.step)
-        .momentum(moving.momentum)
-        .still(moving.still)
+        .max_steps(moving.steps())
+        .step(moving.step())
+        .momentum(moving.momentum())
+        .still(moving.still())
 }
 
 /// How far points are from where they were, in the root mean square.

@@ -535,7 +535,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same error, with points numbered otherwise: for callers whose points are rows of something larger.
+    /// Numbers the points of an error otherwise: for callers whose points are rows of something larger.
     ///
     /// ```
     /// use orthant::{Measure, Points};

@@ -137,7 +137,7 @@ impl<'g> Gradient<'g> {
         Ok(cell.get().expect("just set"))
     }
 
-    /// By the coordinates of the points of a cloud: a row for each point, as they were given. Rows are zero at points of
+    /// The derivative by the coordinates of the points of a cloud: a row for each point, as they were given. Rows are zero at points of
     /// weight zero.
     pub fn points(&self, cloud: Side) -> Result<Vec<f64>> {
         let measure = self.problem.measures()[cloud as usize];
@@ -152,7 +152,7 @@ impl<'g> Gradient<'g> {
         Ok(with_zero_rows(self.problem, cloud, sum, dim))
     }
 
-    /// By the weights of a cloud.
+    /// The derivative by the weights of a cloud.
     ///
     /// Of balanced problems by the normalised weights, whose sum stays 1: the potential `alpha_i - eps log a_i`,
     /// centred so that `sum_i a_i g_i = 0`. Only differences of weights can change, so a constant would not
@@ -207,7 +207,7 @@ impl<'g> Gradient<'g> {
         Ok(sum)
     }
 
-    /// By epsilon, all else fixed: costs, and for features of the squared Euclidean cost their anchors, with `q` or
+    /// The derivative by epsilon, all else fixed: costs, and for features of the squared Euclidean cost their anchors, with `q` or
     /// densities. Features that define a cost of their own, `-eps log phi(x).psi(y)`, depend on epsilon as
     /// [`Derivative::log_epsilon`](crate::features::Derivative::log_epsilon) says, and by default not at all.
     pub fn epsilon(&self) -> Result<f64> {
@@ -234,7 +234,7 @@ impl<'g> Gradient<'g> {
         Ok(sum)
     }
 
-    /// By the anchors of the map that serves both clouds, row by row, or by the
+    /// The derivative by the anchors of the map that serves both clouds, row by row, or by the
     /// [parameters](crate::features::Derivative::parameters) of a map of your own, through the features of both.
     ///
     /// Anchors are in the coordinates of the points, as [`Gaussian::anchors`](crate::features::Gaussian::anchors) and
@@ -255,7 +255,7 @@ impl<'g> Gradient<'g> {
         Ok(sum)
     }
 
-    /// By the parameters of the map of one cloud, through the features of that cloud.
+    /// The derivative by the parameters of the map of one cloud, through the features of that cloud.
     pub fn parameters(&self, cloud: Side) -> Result<Vec<f64>> {
         let mut sum: Vec<f64> = Vec::new();
         for Place { part, slot, factor } in self.places(cloud) {
@@ -268,7 +268,7 @@ impl<'g> Gradient<'g> {
         Ok(sum)
     }
 
-    /// By the matrix of features of a cloud: `-eps u (Zeta^T v)^T` for the first, and one such product more for
+    /// The derivative by the matrix of features of a cloud: `-eps u (Zeta^T v)^T` for the first, and one such product more for
     /// divergences, never stored. Of explicit features, and of those of any map; in a gauge those of its coordinates.
     pub fn features(&self, cloud: Side) -> Result<LowRank> {
         let rank = self.rank()?;
@@ -285,7 +285,7 @@ impl<'g> Gradient<'g> {
         Ok(LowRank { products, limit: self.limit() })
     }
 
-    /// By the logarithms of the features of a cloud, point by point, all `n r` of them: `-eps w_ik`. What networks that
+    /// The derivative by the logarithms of the features of a cloud, point by point, all `n r` of them: `-eps w_ik`. What networks that
     /// make logarithms of features want. Refused above [`DENSE_LIMIT`] or the
     /// [`max_memory`](crate::options::OptionsBuilder::max_memory) of the options.
     pub fn log_features(&self, cloud: Side) -> Result<Vec<f64>> {
@@ -302,7 +302,7 @@ impl<'g> Gradient<'g> {
         Ok(with_zero_rows(self.problem, cloud, sum, rank))
     }
 
-    /// By the kernel matrix of two clouds: `-eps u v^T`, never stored.
+    /// The derivative by the kernel matrix of two clouds: `-eps u v^T`, never stored.
     pub fn kernel(&self) -> Result<LowRank> {
         let [part] = &self.terms[..] else {
             return Err(Error::NoDerivative {

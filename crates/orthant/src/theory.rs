@@ -203,7 +203,7 @@ pub struct UniformBound {
 }
 
 impl UniformBound {
-    /// Of the Gaussian kernel on the ball of radius `R`: `V = 2d/eps`, `sup k(x,x) = 1`,
+    /// The constants of the Gaussian kernel on the ball of radius `R`: `V = 2d/eps`, `sup k(x,x) = 1`,
     /// `kappa = exp(-4R^2/eps)`, `D = sqrt(2) R`.
     pub fn gaussian(q: f64, dim: usize, radius: f64, epsilon: f64) -> Self {
         UniformBound {

@@ -260,18 +260,48 @@ pub(crate) struct Flow {
 /// How points move.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Moving {
-    /// Number of steps, at most
-    #[arg(long, value_name = "N", default_value_t = 100, help_heading = STEPS)]
-    pub(crate) steps: usize,
-    /// Size of a step: 1 is all the way that the gradient of the squared Euclidean cost leads
-    #[arg(long, value_name = "S", default_value_t = 1.0, allow_negative_numbers = true, help_heading = STEPS)]
-    pub(crate) step: f64,
-    /// Part of the last step that is added to the next
-    #[arg(long, value_name = "B", default_value_t = 0.5, allow_negative_numbers = true, help_heading = STEPS)]
-    pub(crate) momentum: f64,
-    /// Stop when the gradient is at most this part of the first one
-    #[arg(long, value_name = "PART", default_value_t = 1e-3, allow_negative_numbers = true, help_heading = STEPS)]
-    pub(crate) still: f64,
+    /// Number of steps, at most [default: 100]
+    #[arg(long, value_name = "N", help_heading = STEPS)]
+    steps: Option<usize>,
+    /// Size of a step: 1 is all the way that the gradient of the squared Euclidean cost leads [default: 1]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, help_heading = STEPS)]
+    step: Option<f64>,
+    /// Part of the last step that is added to the next [default: 0.5]
+    #[arg(long, value_name = "B", allow_negative_numbers = true, help_heading = STEPS)]
+    momentum: Option<f64>,
+    /// Stop when the gradient is at most this part of the first one [default: 1e-3]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, help_heading = STEPS)]
+    still: Option<f64>,
+}
+
+impl Moving {
+    /// Number of steps, at most.
+    pub(crate) fn steps(self) -> usize {
+        self.steps.unwrap_or(100)
+    }
+
+    pub(crate) fn step(self) -> f64 {
+        self.step.unwrap_or(1.0)
+    }
+
+    pub(crate) fn momentum(self) -> f64 {
+        self.momentum.unwrap_or(0.5)
+    }
+
+    pub(crate) fn still(self) -> f64 {
+        self.still.unwrap_or(1e-3)
+    }
+
+    /// The first of these options that was given, if one was.
+    pub(crate) fn given(self) -> Option<&'static str> {
+        let options = [
+            (self.steps.is_some(), "--steps"),
+            (self.step.is_some(), "--step"),
+            (self.momentum.is_some(), "--momentum"),
+            (self.still.is_some(), "--still"),
+        ];
+        options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
 }
 
 const BARYCENTER: &str = "Barycentre";

@@ -137,6 +137,8 @@ fn a_barycentre_may_have_points_that_move() {
     let output = sandbox.orthant(&format!("{command} --free 20"));
     assert!(text(&output.stdout).contains("on 20 points that are free"));
     for (options, message) in [
+        ("--momentum 0.1", "--momentum is for points that move"),
+        ("--steps 5", "add --free N or --start FILE, or leave --steps out"),
         (
             "--free 20 --softmax 2 --output p.csv",
             "--softmax has no meaning for points that are free",

@@ -33,7 +33,7 @@ pub(crate) struct Cells {
 const CROWD: u64 = 48;
 /// Points of a cell at most: larger ones are cut, so that threads can share them.
 const MOST_POINTS: usize = 4096;
-/// HalfKernel of a cell in nodes: the first that gives crowded cells.
+/// Side of a cell in nodes: the first that gives crowded cells.
 const SIDES: [f64; 3] = [2.0, 4.0, 8.0];
 
 /// Points that one should stand for on average, at least, where some stand for all.
