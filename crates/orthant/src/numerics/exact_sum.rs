@@ -182,13 +182,14 @@ impl Columns<'_> {
             }
         } else {
             // In units of the grids, and the number of processes whose terms do not fit.
-            let mut units = vec![0; 2 * columns + 1];
+            let mut units = vec![0_i64; 2 * columns + 1];
             for batch in rows.chunks(BATCH * columns) {
                 fits &= add_batch(batch, self.capacities, self.parts);
                 let parts = self.parts.iter().zip(&*self.capacities);
                 for (units, (part, capacity)) in units.chunks_exact_mut(2).zip(parts) {
                     for (units, new) in units.iter_mut().zip(part.units(*capacity)) {
-                        *units += new;
+                        // Terms that do not fit may leave any range: their sums are not used.
+                        *units = units.wrapping_add(new);
                     }
                 }
             }
