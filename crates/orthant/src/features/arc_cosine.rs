@@ -124,9 +124,9 @@ impl FeatureMap for ArcCosine {
 
     fn check(&self, points: &Points<'_>) -> Result<()> {
         check_dimension(self.dim, points)?;
-        let extent = (0..points.len() * self.dim)
-            .map(|i| points.coordinate(i / self.dim, i % self.dim).abs())
-            .fold(0.0, f64::max);
+        let size =
+            |i: usize| (0..self.dim).map(|k| points.coordinate(i, k).abs()).fold(0.0, f64::max);
+        let extent = points.span().max(size);
         // Inner products with the anchors, and their squares, must not overflow.
         if extent > 1e150 { Err(Error::TooWide { extent }) } else { Ok(()) }
     }

@@ -136,7 +136,11 @@ impl LogPass {
         let (stride, chunk) = (self.stride, self.partition.chunk());
         let shares = (features.par_chunks_mut(chunk * stride), scale.par_chunks_mut(chunk));
         let rank = source.rank();
-        if let Some(top) = plain_top(source, &z[..rank]) {
+        let ends = || {
+            let z = z[..rank].iter();
+            z.fold([f64::NEG_INFINITY; 2], |[high, low], z| [z.max(high), (-z).max(low)])
+        };
+        if let Some(top) = plain_top(source, ends) {
             let mut w = std::mem::take(&mut self.total);
             w.iter_mut().zip(z).for_each(|(w, z)| *w = (z - top).exp());
             self.run(
@@ -172,7 +176,8 @@ impl LogPass {
     /// `out_k = log sum_i exp(L_ik + f_i)`.
     pub(crate) fn column_sums(&mut self, source: &dyn LogRows, f: &[f64], out: &mut [f64]) {
         let shares = f.par_chunks(self.partition.chunk());
-        if let Some(top) = plain_top(source, f) {
+        let ends = || self.partition.span().maxima(|i| [f[i], -f[i]]);
+        if let Some(top) = plain_top(source, ends) {
             let (stride, rank) = (self.stride, source.rank());
             self.run(&Plain(source), shares, |f, rows, values, chunk| {
                 for (row, f) in values.chunks_exact(stride).zip(&f[rows]) {
@@ -563,14 +568,13 @@ impl LogRows for Plain<'_> {
 }
 
 /// The largest of some logarithms, if products of the numbers of the source with exponentials relative to it lose
-/// nothing.
-fn plain_top(source: &dyn LogRows, logs: &[f64]) -> Option<f64> {
+/// nothing. `ends` are the largest of them and the largest of their negatives.
+fn plain_top(source: &dyn LogRows, ends: impl FnOnce() -> [f64; 2]) -> Option<f64> {
     if !source.is_plain() {
         return None;
     }
-    let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let least = logs.iter().copied().fold(f64::INFINITY, f64::min);
-    (top - least <= -LEAST.ln()).then_some(top)
+    let [top, negative] = ends();
+    (top + negative <= -LEAST.ln()).then_some(top)
 }
 
 /// The largest first; of equal ones the first.
