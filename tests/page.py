@@ -95,7 +95,10 @@ document.body.dataset.lines = JSON.stringify(lines);
 def lines_of(picture):
     """All lines of text of an SVG file, with the boxes that they fill."""
     page = picture.with_suffix(".html")
-    page.write_text(f"<!doctype html><body style='margin:0'>{picture.read_text()}{MEASURE}</body>")
+    # Without a declared encoding the browser guesses one, and not always the same.
+    svg = picture.read_text(encoding="utf-8")
+    page.write_text(f"<!doctype html><meta charset='utf-8'><body style='margin:0'>{svg}{MEASURE}</body>",
+                    encoding="utf-8")
     dom = browse(page, "--dump-dom", "--window-size=4000,3000").stdout
     [found] = re.findall(r'data-lines="([^"]*)"', dom)
     return json.loads(html.unescape(found))

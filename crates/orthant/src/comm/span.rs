@@ -96,11 +96,22 @@ impl Span {
 
     /// Sums over all rows where `add` adds what a row has to some sums.
     pub(crate) fn sum_each(&self, total: &mut [f64], add: impl Fn(usize, &mut [f64]) + Sync) {
+        self.sum_each_with(0, total, |i, _, sums| add(i, sums));
+    }
+
+    /// The same, where `add` gets scratch space for so many numbers between the row and the sums.
+    pub(crate) fn sum_each_with(
+        &self,
+        scratch: usize,
+        total: &mut [f64],
+        add: impl Fn(usize, &mut [f64], &mut [f64]) + Sync,
+    ) {
         let partition = Partition::new(self, FEW_CHUNKS);
         let mut sums = vec![0.0; partition.count() * total.len()];
         sums.par_chunks_mut(total.len().max(1)).enumerate().for_each(|(c, sums)| {
+            let mut scratch = vec![0.0; scratch];
             for i in partition.rows(c) {
-                add(i, sums);
+                add(i, &mut scratch, sums);
             }
         });
         partition.sum(&sums, total);
@@ -181,11 +192,6 @@ impl Span {
         let mut sum = [i64::try_from(here).expect("a number of rows")];
         self.comm.all_sum(&mut sum);
         sum[0].unsigned_abs()
-    }
-
-    /// The largest of some numbers of all processes.
-    pub(crate) fn largest(&self, here: &mut [f64]) {
-        self.comm.all_max(here);
     }
 
     /// What the first process says.

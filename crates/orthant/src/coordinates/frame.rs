@@ -6,7 +6,7 @@
 //! and divides by a power of two, so that nothing is rounded that need not be.
 
 use crate::error::{Error, Result};
-use crate::measure::{Measure, Points};
+use crate::measure::{Measure, Points, extremes};
 
 /// An exact change of scale and a common centre: `x' = (x - centre) / 2^k`.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,11 +183,10 @@ pub(crate) fn common_centre(mu: &Measure<'_>, nu: &Measure<'_>) -> Result<Vec<f6
 
 /// A mean is rounded; that of equal points should be the point.
 pub(crate) fn clamp_to(centre: &mut [f64], clouds: &[&Points<'_>]) {
+    let boxes: Vec<Vec<[f64; 2]>> = clouds.iter().map(|points| extremes(points)).collect();
     for (k, c) in centre.iter_mut().enumerate() {
-        let low = |points: &&Points<'_>| points.span().min(|i| points.coordinate(i, k));
-        let high = |points: &&Points<'_>| points.span().max(|i| points.coordinate(i, k));
-        let low = clouds.iter().map(low).fold(f64::INFINITY, f64::min);
-        let high = clouds.iter().map(high).fold(f64::NEG_INFINITY, f64::max);
+        let low = boxes.iter().map(|ends| ends[k][0]).fold(f64::INFINITY, f64::min);
+        let high = boxes.iter().map(|ends| ends[k][1]).fold(f64::NEG_INFINITY, f64::max);
         *c = c.clamp(low, high);
     }
 }

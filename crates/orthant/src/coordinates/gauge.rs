@@ -18,7 +18,6 @@ use rayon::prelude::*;
 
 use super::Frame;
 use super::frame::{self, LARGEST_EXPONENT, WIDEST};
-use crate::comm::Partition;
 use crate::error::{Error, Result};
 use crate::measure::{Measure, Points, Support};
 use crate::numerics::linalg;
@@ -413,28 +412,14 @@ fn sum_over(
     len: usize,
     add: impl Fn(usize, &mut [f64], &mut [f64]) + Sync,
 ) -> Vec<f64> {
-    let partition = Partition::new(cloud.points.span(), 64);
-    let mut sums = vec![0.0; partition.count() * len];
-    sums.par_chunks_mut(len).enumerate().for_each(|(c, sums)| {
-        let mut s = vec![0.0; cloud.points.dim()];
-        for i in partition.rows(c) {
-            add(i, &mut s, sums);
-        }
-    });
     let mut total = vec![0.0; len];
-    partition.sum(&sums, &mut total);
+    cloud.points.span().sum_each_with(cloud.points.dim(), &mut total, add);
     total
 }
 
 /// The mean of a cloud; a mean is rounded, that of equal points should be the point.
 fn centre(cloud: &Support<'_>) -> Vec<f64> {
-    let dim = cloud.points.dim();
-    let mut mean = sum_over(cloud, dim, |i, s, sums| {
-        cloud.points.copy_coordinates(i, 0, s);
-        for (sum, s) in sums.iter_mut().zip(s) {
-            *sum += cloud.weights[i] * *s;
-        }
-    });
+    let mut mean = cloud.mean();
     frame::clamp_to(&mut mean, &[cloud.points]);
     mean
 }

@@ -258,6 +258,18 @@ impl Support<'_> {
     pub fn len(&self) -> usize {
         self.weights.len()
     }
+
+    /// Mean of the points under the weights.
+    pub(crate) fn mean(&self) -> Vec<f64> {
+        let Support { points, weights } = *self;
+        let mut mean = vec![0.0; points.dim()];
+        points.span().sum_each(&mut mean, |i, sums| {
+            for (k, sum) in sums.iter_mut().enumerate() {
+                *sum += weights[i] * points.coordinate(i, k);
+            }
+        });
+        mean
+    }
 }
 
 impl<'a> Measure<'a> {
@@ -384,14 +396,7 @@ impl<'a> Measure<'a> {
 
     /// Mean of the points under the weights.
     pub fn mean(&self) -> Vec<f64> {
-        let mut mean = vec![0.0; self.dim()];
-        let Support { points, weights } = self.support();
-        points.span().sum_each(&mut mean, |i, sums| {
-            for (k, sum) in sums.iter_mut().enumerate() {
-                *sum += weights[i] * points.coordinate(i, k);
-            }
-        });
-        mean
+        self.support().mean()
     }
 }
 

@@ -333,25 +333,19 @@ mod tests {
 
     use super::*;
 
-    /// One process.
-    struct One;
-
-    impl Add for One {
-        fn add(&self, _: &mut [i64]) {}
-        fn largest(&self, _: &mut [f64]) {}
-        fn is_alone(&self) -> bool {
-            true
-        }
+    /// A process that has all rows, and knows that or adds as one of several would.
+    struct Process {
+        alone: bool,
     }
 
-    /// One process that adds as one of several would.
-    struct OneOfMany;
+    const ALONE: Process = Process { alone: true };
+    const ONE_OF_MANY: Process = Process { alone: false };
 
-    impl Add for OneOfMany {
+    impl Add for Process {
         fn add(&self, _: &mut [i64]) {}
         fn largest(&self, _: &mut [f64]) {}
         fn is_alone(&self) -> bool {
-            false
+            self.alone
         }
     }
 
@@ -383,7 +377,7 @@ mod tests {
         for seed in 0..50 {
             let rows = terms(64, seed);
             let mut total = [0.0; 3];
-            ExactSums::new(3).sum(&rows, &mut total, &One);
+            ExactSums::new(3).sum(&rows, &mut total, &ALONE);
             for (total, exact) in total.iter().zip(exact(&rows)) {
                 assert!((total - exact).abs() <= 2.0_f64.powi(-53) * exact, "{total:e} {exact:e}");
             }
@@ -394,10 +388,10 @@ mod tests {
     fn neither_order_nor_processes_change_a_bit() {
         for seed in 0..50 {
             let rows = terms(100, seed);
-            let wanted = bits(&mut ExactSums::new(3), &rows, &One);
+            let wanted = bits(&mut ExactSums::new(3), &rows, &ALONE);
             let turned: Vec<f64> = rows.chunks_exact(3).rev().flatten().copied().collect();
-            assert_eq!(bits(&mut ExactSums::new(3), &turned, &One), wanted);
-            assert_eq!(bits(&mut ExactSums::new(3), &rows, &OneOfMany), wanted);
+            assert_eq!(bits(&mut ExactSums::new(3), &turned, &ALONE), wanted);
+            assert_eq!(bits(&mut ExactSums::new(3), &rows, &ONE_OF_MANY), wanted);
             let plain = |rows: &[f64]| rows.chunks_exact(3).map(|row| row[0]).sum::<f64>();
             if seed == 0 {
                 assert_ne!(plain(&rows).to_bits(), plain(&turned).to_bits(), "a test of nothing");
@@ -415,15 +409,15 @@ mod tests {
             scale = if scale == 0.0 { 1.0 } else { scale * factor };
             let rows: Vec<f64> = terms(64, step as u64).iter().map(|v| v * scale).collect();
             let mut total = [0.0; 3];
-            sums.sum(&rows, &mut total, &One);
+            sums.sum(&rows, &mut total, &ALONE);
             let (mut fresh, mut other) = ([0.0; 3], [0.0; 3]);
-            ExactSums::new(3).sum(&rows, &mut fresh, &One);
+            ExactSums::new(3).sum(&rows, &mut fresh, &ALONE);
             for (a, b) in total.iter().zip(fresh) {
                 assert!((a - b).abs() <= 1e-15 * b, "{a:e} {b:e}");
             }
             let mut again = sums.clone();
-            again.sum(&rows, &mut other, &One);
-            sums.sum(&rows, &mut total, &OneOfMany);
+            again.sum(&rows, &mut other, &ALONE);
+            sums.sum(&rows, &mut total, &ONE_OF_MANY);
             assert_eq!(total, other);
         }
     }
@@ -432,7 +426,7 @@ mod tests {
     fn many_rows_do_not_leave_the_integers() {
         let rows = vec![1.0 - f64::EPSILON; 3 * (2 * BATCH + 5)];
         let mut total = [0.0; 3];
-        ExactSums::new(3).sum(&rows, &mut total, &One);
+        ExactSums::new(3).sum(&rows, &mut total, &ALONE);
         let count = (2 * BATCH + 5) as f64;
         assert_eq!(total, [count * (1.0 - f64::EPSILON); 3]);
     }
@@ -442,19 +436,19 @@ mod tests {
         let mut sums = ExactSums::new(2);
         let mut total = [0.0; 2];
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            sums.sum(&[1.0, 2.0, bad, 3.0, 1.0, 2.0], &mut total, &One);
+            sums.sum(&[1.0, 2.0, bad, 3.0, 1.0, 2.0], &mut total, &ALONE);
             assert!(total[0].is_nan() && total[1] == 7.0);
-            sums.sum(&[1.0, 2.0, 5.0, 3.0], &mut total, &OneOfMany);
+            sums.sum(&[1.0, 2.0, 5.0, 3.0], &mut total, &ONE_OF_MANY);
             assert_eq!(total, [6.0, 5.0]);
         }
-        sums.sum(&[0.0, -2.0, 0.0, 2.0], &mut total, &One);
+        sums.sum(&[0.0, -2.0, 0.0, 2.0], &mut total, &ALONE);
         assert_eq!(total, [0.0; 2]);
-        sums.sum(&[5e-324, 1e300, 1e-310, 1e300], &mut total, &One);
+        sums.sum(&[5e-324, 1e300, 1e-310, 1e300], &mut total, &ALONE);
         // The grid of the smallest numbers has units of 2^-1070.
         assert!((total[0] - 1e-310).abs() < 2e-322 && total[1] == 2e300, "{total:?}");
-        sums.sum(&[1e-300, 1e307, 1e-300, -3e306, 1e-300, 1e290], &mut total, &OneOfMany);
+        sums.sum(&[1e-300, 1e307, 1e-300, -3e306, 1e-300, 1e290], &mut total, &ONE_OF_MANY);
         assert_eq!(total, [3e-300, 7e306]);
-        sums.sum(&[1.0, 1e308, 2.0, 1.5e308], &mut total, &One);
+        sums.sum(&[1.0, 1e308, 2.0, 1.5e308], &mut total, &ALONE);
         assert_eq!(total, [3.0, f64::INFINITY]);
     }
 
@@ -463,7 +457,7 @@ mod tests {
         let columns = 1000;
         let rows: Vec<f64> = (0..100 * columns).map(|i| (i % 977) as f64).collect();
         let mut total = vec![0.0; columns];
-        ExactSums::new(columns).sum(&rows, &mut total, &One);
+        ExactSums::new(columns).sum(&rows, &mut total, &ALONE);
         for (k, total) in total.iter().enumerate() {
             let sum: f64 = rows.iter().skip(k).step_by(columns).sum();
             assert_eq!(*total, sum);

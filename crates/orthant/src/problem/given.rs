@@ -44,7 +44,7 @@ impl Given<'_> {
     }
 }
 
-/// What a solve iterates over where the kernel is given by features.
+/// What a solve iterates over where features define the kernel.
 pub(super) fn form_of(method: &Method) -> Form {
     match method {
         Method::Dense(_) => Form::Pairs { stored: true },

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::build::{self, Design, Setting, TermKernels};
+use super::given::form_of;
 use super::limits::{Matrices, check_memory, check_rho};
 use super::{Aim, Given, Left, Problem, Scaling, Start, Terms};
 use crate::control::{Cancel, Observer};
@@ -13,7 +14,7 @@ use crate::features::{FeatureMap, Mapped, stride};
 use crate::kernel::{ReferenceMessage, Stored};
 use crate::measure::{Measure, Points};
 use crate::numerics::simd::Float;
-use crate::options::{Anchors, Cost, Features, Method, Options, Precision};
+use crate::options::{Anchors, Features, Options, Precision, features_of};
 use crate::results::{MethodUsed, Solution};
 use crate::term::gauged::Gauged;
 use crate::term::{FeatureKernel, FeatureSource, Form, Site, Space};
@@ -40,12 +41,8 @@ enum Coordinates {
 impl SharedMap {
     /// The map of the options for clouds that are parts of `all`, if theirs is such a map.
     pub(crate) fn new(all: &Measure<'_>, options: &Options) -> Result<Option<Self>> {
-        let (form, features) = match &options.method {
-            Method::Factored(features) => (Form::Features, features),
-            Method::Dense(Cost::Features(features)) => (Form::Pairs { stored: true }, features),
-            Method::Online(Cost::Features(features)) => (Form::Pairs { stored: false }, features),
-            _ => return Ok(None),
-        };
+        let Some(features) = features_of(&options.method) else { return Ok(None) };
+        let form = form_of(&options.method);
         if let Features::Gaussian(Anchors::Lattice { .. } | Anchors::Adaptive) = features {
             return Ok(None);
         }

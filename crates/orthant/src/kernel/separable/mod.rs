@@ -78,7 +78,6 @@ struct Chunk<T> {
     factors: Vec<f64>,
     /// Logarithms of the sums of every point, where these are asked for.
     products: Vec<f64>,
-    error: f64,
     work: Work<T>,
     exact: Work<f64>,
 }
@@ -127,6 +126,7 @@ pub(crate) struct Separable<'a, T> {
     mass: Vec<f64>,
     message_sums: ExactSums,
     whole_sums: ExactSums,
+    /// Of each chunk, in the last pass.
     errors: Vec<f64>,
     /// Whether `total` and `top` are the whole message of the factors as they are; and whether the last pass sent a part of it.
     told: bool,

@@ -209,11 +209,15 @@ impl<T: Float> Separable<'_, T> {
         let (geometry, half) = (Geometry::new(self.lattice), self.cells.half);
         self.z.copy_from_slice(z);
         let z = &self.z[..];
-        self.chunks.par_iter_mut().zip(self.sums.par_chunks_mut(z.len())).with_max_len(1).for_each(
-            |(chunk, sums)| {
+        self.chunks
+            .par_iter_mut()
+            .zip(self.sums.par_chunks_mut(z.len()))
+            .zip(&mut self.errors)
+            .with_max_len(1)
+            .for_each(|((chunk, sums), error)| {
                 sums.fill(0.0);
-                chunk.error = 0.0;
-                let Chunk { first, spots, offsets, factors, error, work, exact, .. } = chunk;
+                *error = 0.0;
+                let Chunk { first, spots, offsets, factors, work, exact, .. } = chunk;
                 for spot in spots {
                     let range = spot.cell.first..spot.cell.first + spot.cell.len;
                     let a = &a[*first + range.start..*first + range.end];
@@ -227,10 +231,8 @@ impl<T: Float> Separable<'_, T> {
                         work.advance(&geometry, spot, offsets, factors, a, z, &next, sums)
                     };
                 }
-            },
-        );
+            });
         self.send(y)?;
-        self.errors.iter_mut().zip(&self.chunks).for_each(|(error, chunk)| *error = chunk.error);
         Ok(self.span.sum_few::<1>(&self.errors)[0])
     }
 

@@ -7,6 +7,7 @@ use super::cells::Cell;
 use super::geometry::{CellState, Geometry};
 use super::window::Window;
 use super::work::{Work, block, room};
+use crate::numerics::Add as _;
 use crate::numerics::simd::{self, Float};
 
 /// Terms of a message below `exp(-cutoff - FAINT_TILE)` of it are left out: together they are less than what windows leave out.
