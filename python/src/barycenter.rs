@@ -1,7 +1,7 @@
 //! Barycentres on given points.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Measure, mean_cost};
+use orthant::Measure;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -35,7 +35,7 @@ pub(crate) fn barycenter<'py>(
         Some(matrix) => matrix.points("support", Matrix::borrowed)?,
         None => together(&measures)?,
     };
-    let epsilon = settings.epsilon(|| mean_cost(&measures))?;
+    let epsilon = settings.epsilon(|scale| scale.of_all(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let matrices = settings.matrices(Matrix::borrowed)?;
     let options = settings.options(epsilon, &all)?;

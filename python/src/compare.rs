@@ -4,7 +4,6 @@ use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use orthant::{
     Measure,
     compare::{Comparer, embedding, leaves, linkage},
-    mean_cost,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -30,7 +29,7 @@ pub(crate) fn compare<'py>(
     let settings = Settings::new(epsilon.as_ref(), settings)?;
     let (given, _) = clouds(given, None)?;
     let measures = measures(&given)?;
-    let epsilon = settings.epsilon(|| mean_cost(&measures))?;
+    let epsilon = settings.epsilon(|scale| scale.of_all(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let options = settings.options(epsilon, &all)?;
     let before = match settings.raw("finished")? {

@@ -5,7 +5,6 @@ use orthant::{
     Measure,
     control::Next,
     descent::{Descent, Rest},
-    mean_cost,
     results::Times,
 };
 use pyo3::exceptions::PyTypeError;
@@ -239,7 +238,7 @@ pub(crate) fn free_barycenter<'py>(
     let (given, own) = clouds(given, own)?;
     let measures = measures(&given)?;
     let weights = shares(weights.as_ref(), measures.len())?;
-    let epsilon = settings.epsilon(|| mean_cost(&measures))?;
+    let epsilon = settings.epsilon(|scale| scale.of_all(&measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     settings.matrices(Matrix::borrowed)?.refused().map_err(raised)?;
     let options = settings.options(epsilon, &all)?;

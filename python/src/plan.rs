@@ -13,7 +13,7 @@ use crate::arrays::{Cloud, Columns, Matrix, array, rows, vector};
 use crate::errors::raised;
 use crate::pickle::Reduced;
 use crate::results::{Lines, Pair, Solution, lines};
-use crate::settings::{Matrices, Settings};
+use crate::settings::{Matrices, Scale, Settings};
 use crate::solve::{By, Gradient, Object, Warm, as_given, found};
 use crate::watch::{Ear, quietly, run};
 
@@ -76,8 +76,8 @@ fn prepared<'py>(
 ) -> PyResult<(Setting, Recipe)> {
     let (clouds, columns) = settings.clouds(points, weights)?;
     let [mu, nu] = [clouds[0].measure(Matrix::owned)?, clouds[1].measure(Matrix::owned)?];
-    let epsilon = settings.epsilon(|| orthant::mean_cost([&mu, &nu]))?;
     let matrices = settings.matrices(Matrix::owned)?;
+    let epsilon = settings.epsilon_between(&matrices, [&mu, &nu], Scale::of_two)?;
     let options = settings.options(epsilon, &[&mu, &nu])?;
     let recipe = Recipe::new(settings, points, clouds.map(Cloud::into_weights))?;
     Ok((Setting { mu, nu, options, matrices, cancel: settings.cancel(), columns }, recipe))

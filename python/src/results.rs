@@ -195,6 +195,9 @@ pub(crate) fn lines(lines: Lines, s: &Solved) -> Lines {
     if let Some(cost) = s.transport_cost {
         lines = lines.value("transport_cost", cost, None);
     }
+    if let Some(concentration) = s.plan_concentration {
+        lines = lines.value("plan_concentration", concentration, None);
+    }
     if !balanced {
         lines = lines.value("mass", s.mass, None);
     }
@@ -220,6 +223,13 @@ impl Solution {
     #[getter]
     fn transport_cost(&self) -> Option<f64> {
         self.inner.transport_cost
+    }
+
+    /// `KL(P | a b^T) / log min(n, m)`: how far the plan is from that of independent points, which has 0, and how near to
+    /// a permutation, which has 1. `None` where the transport cost is not known, or a cloud has a single point.
+    #[getter]
+    fn plan_concentration(&self) -> Option<f64> {
+        self.inner.plan_concentration
     }
 
     /// Where the `value` of the exact kernel is, if that is known; `None` for unbalanced problems.

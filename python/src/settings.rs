@@ -9,7 +9,9 @@ use orthant::{
     CostMatrix, Error, Measure, Method, Options, Precision, Solver,
     barycenter::Barycenters,
     control::Cancel,
+    cost_deviation, mean_cost,
     options::{Algorithm, Anchors, Cost, Features, Landmarks},
+    squared_distance_deviation,
     two_sample::TwoSampleTest,
 };
 use pyo3::conversion::FromPyObjectOwned;
@@ -25,10 +27,89 @@ use crate::watch::{Watch, callable, check_threads, on_pool};
 /// The keyword arguments of a call, by name; those that are missing or `None` are left to the library.
 pub(crate) struct Settings<'py> {
     given: Bound<'py, PyDict>,
-    epsilon: Option<f64>,
+    epsilon: Option<Epsilon>,
     kernel: Kernel<'py>,
     /// Ends the call.
     cancel: Cancel,
+}
+
+/// The regularisation as it was given.
+#[derive(Clone, Copy)]
+enum Epsilon {
+    Absolute(f64),
+    /// A part of a scale of the costs.
+    Part(f64, Scale),
+}
+
+/// What epsilon can be a part of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scale {
+    MeanCost,
+    /// The standard deviation of the cost.
+    Deviation,
+}
+
+/// The scale of the costs of two clouds.
+pub(crate) type ScaleOfTwo = fn(Scale, [&Measure<'_>; 2]) -> orthant::Result<f64>;
+
+impl Scale {
+    /// This part of it, as it was found.
+    fn times(self, part: f64, found: f64) -> PyResult<f64> {
+        if found > 0.0 {
+            return Ok(part * found);
+        }
+        Err(PyValueError::new_err(match self {
+            Scale::MeanCost => {
+                "all points coincide, so that there is no scale for epsilon; give one"
+            }
+            Scale::Deviation => {
+                "all pairs of points have the same cost, whose standard deviation is zero; give epsilon as a number, or as a \
+                 part of the mean cost such as '5%'"
+            }
+        }))
+    }
+
+    /// Over pairs of points of all clouds together.
+    pub(crate) fn of_all<'a, 'm: 'a>(
+        self,
+        measures: impl IntoIterator<Item = &'a Measure<'m>>,
+    ) -> orthant::Result<f64> {
+        match self {
+            Scale::MeanCost => mean_cost(measures),
+            Scale::Deviation => cost_deviation(measures),
+        }
+    }
+
+    /// For a problem of two clouds: the standard deviation is over pairs of a point of either.
+    pub(crate) fn of_two(self, [mu, nu]: [&Measure<'_>; 2]) -> orthant::Result<f64> {
+        match self {
+            Scale::MeanCost => mean_cost([mu, nu]),
+            Scale::Deviation => squared_distance_deviation(mu, nu),
+        }
+    }
+}
+
+/// A number, `"5%"` of the mean cost, or `"5%std"` of its standard deviation.
+fn epsilon_of(given: &Bound<'_, PyAny>) -> PyResult<Epsilon> {
+    let Ok(text) = given.cast::<PyString>() else {
+        return extract(given, "epsilon", "a number").map(Epsilon::Absolute);
+    };
+    let text = text.to_string();
+    let part = text.split_once('%').and_then(|(number, unit)| {
+        let scale = match unit.trim() {
+            "" => Scale::MeanCost,
+            "std" => Scale::Deviation,
+            _ => return None,
+        };
+        let part: f64 = number.trim().parse().ok()?;
+        (part > 0.0 && part.is_finite()).then_some(Epsilon::Part(part / 100.0, scale))
+    });
+    part.ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "epsilon must be a number, a part of the mean cost such as '5%', or of the standard deviation of the cost such as \
+             '5%std', got {text:?}"
+        ))
+    })
 }
 
 /// The kernel that was asked for.
@@ -97,7 +178,7 @@ impl<'py> Settings<'py> {
         epsilon: Option<&Bound<'py, PyAny>>,
         given: &Bound<'py, PyDict>,
     ) -> PyResult<Self> {
-        let epsilon = epsilon.map(|e| extract(e, "epsilon", "a number")).transpose()?;
+        let epsilon = epsilon.map(epsilon_of).transpose()?;
         let reader = Reader(given);
         let kernel = kernel(&reader)?;
         Ok(Settings { given: given.clone(), epsilon, kernel, cancel: Cancel::default() })
@@ -150,15 +231,44 @@ impl<'py> Settings<'py> {
         Ok((clouds, columns))
     }
 
+    /// Epsilon for two clouds, by the scale of their costs or by that of the matrix of costs between them.
+    pub(crate) fn epsilon_between(
+        &self,
+        matrices: &Matrices<'_>,
+        [mu, nu]: [&Measure<'_>; 2],
+        scale_of: ScaleOfTwo,
+    ) -> PyResult<f64> {
+        if let (Matrices::Costs(costs), Some(Epsilon::Part(part, scale))) = (matrices, self.epsilon)
+        {
+            let [mean, deviation] = costs.mean_and_deviation(mu, nu).map_err(raised)?;
+            return scale.times(part, if scale == Scale::MeanCost { mean } else { deviation });
+        }
+        self.epsilon(|scale| scale_of(scale, [mu, nu]))
+    }
+
     /// Epsilon as given, or 0.05 times the mean cost; costs that features define have no unit, and epsilon 1.
     pub(crate) fn epsilon(
         &self,
-        mean_cost: impl FnOnce() -> orthant::Result<f64>,
+        scale_of: impl FnOnce(Scale) -> orthant::Result<f64>,
     ) -> PyResult<f64> {
-        if let Some(epsilon) = self.epsilon {
-            return Ok(epsilon);
-        }
+        let (part, scale) = match self.epsilon {
+            Some(Epsilon::Absolute(epsilon)) => return Ok(epsilon),
+            Some(Epsilon::Part(part, scale)) => (part, scale),
+            None => (0.05, Scale::MeanCost),
+        };
         match &self.kernel {
+            Kernel::Named(Method::Factored(Features::ArcCosine { .. } | Features::Linear))
+            | Kernel::Map(..)
+            | Kernel::Pair(..)
+            | Kernel::Explicit(..)
+            | Kernel::Cost(..)
+                if self.epsilon.is_some() =>
+            {
+                Err(PyValueError::new_err(
+                    "a part of the cost is for the squared Euclidean cost, and for a cost matrix between two clouds; give \
+                     epsilon as a number",
+                ))
+            }
             Kernel::Cost(..) => {
                 Err(PyTypeError::new_err("a cost matrix needs an epsilon, in units of the costs"))
             }
@@ -167,14 +277,7 @@ impl<'py> Settings<'py> {
                 Ok(1.0)
             }
             Kernel::Named(_) | Kernel::Anchors(..) => {
-                let mean = mean_cost().map_err(raised)?;
-                if mean > 0.0 {
-                    Ok(0.05 * mean)
-                } else {
-                    Err(PyValueError::new_err(
-                        "all points coincide, so that there is no scale for epsilon; give one",
-                    ))
-                }
+                scale.times(part, scale_of(scale).map_err(raised)?)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Two clouds: transport, divergences, gradients.
 
 use numpy::{PyArray1, PyArray2};
-use orthant::{Gradient as Derivatives, Measure, Options, Side, Solver, mean_cost};
+use orthant::{Gradient as Derivatives, Measure, Options, Side, Solver};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -10,7 +10,7 @@ use crate::arrays::{Columns, Matrix, array, frozen, rows};
 use crate::errors::raised;
 use crate::pickle::{Reduced, reduced};
 use crate::results::{Divergence, Lines, Solution, short};
-use crate::settings::{Matrices, Settings};
+use crate::settings::{Matrices, Scale, ScaleOfTwo, Settings};
 use crate::watch::{Ear, run};
 
 pub(crate) type Object<'py> = Bound<'py, PyAny>;
@@ -93,12 +93,23 @@ pub(crate) fn between<'py, R>(
     settings: &Bound<'py, PyDict>,
     work: impl FnOnce(Between<'_, 'py>) -> PyResult<R>,
 ) -> PyResult<R> {
+    scaled(points, weights, (epsilon, Scale::of_two), settings, work)
+}
+
+/// The same where epsilon may be a part of another scale of the costs.
+pub(crate) fn scaled<'py, R>(
+    points: [Option<Object<'py>>; 2],
+    weights: [Option<Object<'py>>; 2],
+    (epsilon, scale): (Option<Object<'py>>, ScaleOfTwo),
+    settings: &Bound<'py, PyDict>,
+    work: impl FnOnce(Between<'_, 'py>) -> PyResult<R>,
+) -> PyResult<R> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
     let (clouds, columns) = settings
         .clouds(points.each_ref().map(Option::as_ref), weights.each_ref().map(Option::as_ref))?;
     let [mu, nu] = [clouds[0].measure(Matrix::borrowed)?, clouds[1].measure(Matrix::borrowed)?];
-    let epsilon = settings.epsilon(|| mean_cost([&mu, &nu]))?;
     let matrices = &settings.matrices(Matrix::borrowed)?;
+    let epsilon = settings.epsilon_between(matrices, [&mu, &nu], scale)?;
     let options = &settings.options(epsilon, &[&mu, &nu])?;
     let (settings, mu, nu, columns) = (&settings, &mu, &nu, &columns);
     work(Between { settings, mu, nu, options, matrices, columns })
@@ -296,7 +307,7 @@ pub(crate) fn checked<'py>(
 ) -> PyResult<()> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
     // Any epsilon will do where the points choose it.
-    let epsilon = settings.epsilon(|| Ok(1.0))?;
+    let epsilon = settings.epsilon(|_| Ok(1.0))?;
     settings.matrices(Matrix::borrowed)?;
     settings.options(epsilon, &[])?;
     settings.watch()?;

@@ -9,8 +9,8 @@ use crate::errors::raised;
 use crate::methods::methods;
 use crate::pickle::{Reduced, reduced};
 use crate::results::{Interval, Lazy, Lines, interval, seconds, short};
-use crate::settings::extract;
-use crate::solve::{Between, Object, between};
+use crate::settings::{ScaleOfTwo, extract};
+use crate::solve::{Between, Object, scaled};
 use crate::watch::{Advance, run};
 
 #[pyfunction]
@@ -27,7 +27,9 @@ pub(crate) fn two_sample_test<'py>(
         Some(count) => extract(&count, "permutations", "a positive integer")?,
         None => 999,
     };
-    between([x, y], [a, b], epsilon, settings, |given| {
+    // Permutations must not change epsilon.
+    let epsilon = (epsilon, (|scale, both| scale.of_all(both)) as ScaleOfTwo);
+    scaled([x, y], [a, b], epsilon, settings, |given| {
         let Between { settings, mu, nu, options, matrices, .. } = given;
         let inner = run(py, settings.watch()?, |shared| {
             let mut each = |done: usize, total: usize| {

@@ -25,6 +25,8 @@ pub(crate) struct Term {
     /// Of the distance from the value of the exact kernel: 0 if that is what was used.
     pub(crate) error_bound: Option<f64>,
     pub(crate) transport_cost: Option<f64>,
+    /// Of a divergence, that of its cross term.
+    pub(crate) plan_concentration: Option<f64>,
     pub(crate) mass: f64,
     pub(crate) converged: bool,
     pub(crate) stop: &'static str,
@@ -80,6 +82,7 @@ impl Term {
             corrected: s.corrected,
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
             transport_cost: s.transport_cost,
+            plan_concentration: s.plan_concentration,
             mass: s.mass,
             converged: s.converged(),
             stop: s.stop.as_str(),
@@ -147,6 +150,7 @@ impl Outcome {
             corrected: d.corrected(),
             error_bound: if is_exact(&d.cross) { Some(0.0) } else { bound },
             transport_cost,
+            plan_concentration: cross.plan_concentration,
             mass: cross.mass,
             converged: d.converged(),
             stop: stop.as_str(),
@@ -194,6 +198,7 @@ impl Outcome {
         let mut rows = self.values(unbalanced);
         rows.extend(more);
         rows.extend(unbalanced.then(|| self.mass()));
+        rows.extend(self.concentration());
         rows.push([
             "method".to_owned(),
             self.method(settings),
@@ -288,6 +293,14 @@ impl Outcome {
             rows.push(row(name, value, &note));
         }
         rows
+    }
+
+    /// How far the plan is from that of independent points.
+    fn concentration(&self) -> Option<Row> {
+        let of = if self.terms.is_some() { " of W(x,y)" } else { "" };
+        let concentration = self.whole.plan_concentration?;
+        let note = format!("KL(P|ab) / log min(n,m){of}, from 0 to 1");
+        Some(["plan".to_owned(), format!("concentration {concentration:.3}"), note])
     }
 
     /// The mass of a plan that need not have that of the clouds.

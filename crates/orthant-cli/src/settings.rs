@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use orthant::anchors::Draw;
 use orthant::{
-    Measure, Method, Options, Precision, mean_cost,
+    Measure, Method, Options, Precision, cost_deviation, mean_cost,
     options::{Algorithm, Anchors, Features, Landmarks},
+    squared_distance_deviation,
 };
 use orthant_support::Failure;
 use orthant_support::memory;
@@ -14,8 +15,8 @@ use orthant_support::number::number;
 use serde::Serialize;
 
 use crate::args::{
-    AnchorsName, Common, EpsilonSpec, LandmarksName, MethodName, PrecisionName, Reach, ReachSides,
-    Refining, ScaleName, SolverName, Solving,
+    AnchorsName, Common, CostScale, EpsilonSpec, LandmarksName, MethodName, PrecisionName, Reach,
+    ReachSides, Refining, ScaleName, SolverName, Solving,
 };
 
 /// Relative error of a value, where none is given.
@@ -268,7 +269,8 @@ impl<'a> Settings<'a> {
         SettingsJson {
             epsilon: epsilon.value,
             epsilon_origin: epsilon.origin.as_str(),
-            mean_cost: epsilon.mean,
+            mean_cost: epsilon.of(CostScale::Mean),
+            cost_deviation: epsilon.of(CostScale::Deviation),
             rho_x,
             rho_y,
             accuracy: self.promises().then_some(self.accuracy),
@@ -335,6 +337,7 @@ pub(crate) struct SettingsJson {
     epsilon_origin: &'static str,
     /// What percentages are of, where one was used.
     mean_cost: Option<f64>,
+    cost_deviation: Option<f64>,
     rho_x: Option<f64>,
     rho_y: Option<f64>,
     /// If one is promised.
@@ -377,14 +380,14 @@ pub(crate) struct KeptSettings {
 pub(crate) struct Epsilon {
     pub(crate) value: f64,
     origin: Origin,
-    /// The mean cost, if it was asked for.
-    mean: Option<f64>,
+    /// What it is a part of, if it is one.
+    scale: Option<(CostScale, f64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Origin {
     Given,
-    /// A part of the mean cost that was given.
+    /// A part of the scale of the costs that was given.
     Percentage(f64),
     /// That part of the mean cost where nothing is given.
     Default,
@@ -403,47 +406,84 @@ impl Origin {
 }
 
 impl Epsilon {
-    /// What is given, or a part of the mean cost: the mean squared distance of two points drawn from all clouds together.
+    /// What is given, or a part of the mean cost or of its standard deviation, over pairs of points drawn from all clouds
+    /// together.
     pub(crate) fn choose(
         settings: &Settings<'_>,
         measures: &[Measure<'_>],
     ) -> Result<Self, Failure> {
-        let (part, origin) = match settings.common.basic.eps {
+        Epsilon::of_scale(settings, |scale| match scale {
+            CostScale::Mean => mean_cost(measures),
+            CostScale::Deviation => cost_deviation(measures),
+        })
+    }
+
+    /// The same for a problem of two clouds, where the standard deviation is over pairs of a point of either cloud.
+    pub(crate) fn between(
+        settings: &Settings<'_>,
+        measures: &[Measure<'_>; 2],
+    ) -> Result<Self, Failure> {
+        Epsilon::of_scale(settings, |scale| match scale {
+            CostScale::Mean => mean_cost(measures),
+            CostScale::Deviation => squared_distance_deviation(&measures[0], &measures[1]),
+        })
+    }
+
+    fn of_scale(
+        settings: &Settings<'_>,
+        find: impl Fn(CostScale) -> orthant::Result<f64> + Send + Sync,
+    ) -> Result<Self, Failure> {
+        let (part, scale, origin) = match settings.common.basic.eps {
             Some(EpsilonSpec::Absolute(value)) => {
-                return Ok(Epsilon { value, origin: Origin::Given, mean: None });
+                return Ok(Epsilon { value, origin: Origin::Given, scale: None });
             }
-            Some(EpsilonSpec::Relative(part)) if !(part > 0.0 && part.is_finite()) => {
+            Some(EpsilonSpec::Relative(part, scale)) if !(part > 0.0 && part.is_finite()) => {
                 return Err(Failure::input(format!(
-                    "--eps must be a positive part of the mean cost, got {}%",
-                    1e2 * part
+                    "--eps must be a positive part of {}, got {}{}",
+                    scale.name(),
+                    1e2 * part,
+                    scale.suffix()
                 )));
             }
-            Some(EpsilonSpec::Relative(part)) => (part, Origin::Percentage(part)),
+            Some(EpsilonSpec::Relative(part, scale)) => (part, scale, Origin::Percentage(part)),
             None if matches!(settings.method_name(), MethodName::Arccos | MethodName::Linear) => {
-                return Ok(Epsilon { value: 1.0, origin: Origin::Unit, mean: None });
+                return Ok(Epsilon { value: 1.0, origin: Origin::Unit, scale: None });
             }
-            None => (DEFAULT_EPSILON, Origin::Default),
+            None => (DEFAULT_EPSILON, CostScale::Mean, Origin::Default),
         };
         if matches!(settings.method_name(), MethodName::Arccos | MethodName::Linear) {
-            return Err(Failure::input(
-                "a part of the mean cost is for the squared Euclidean cost, which arccos and linear do not have; give \
+            return Err(Failure::input(format!(
+                "a part of {} is for the squared Euclidean cost, which arccos and linear do not have; give \
                  --eps a number",
-            ));
+                scale.name()
+            )));
         }
-        let mean = settings.common.iterating.threads.run(|| mean_cost(measures))?;
-        if mean == 0.0 {
-            return Err(Failure::input(
-                "all points of all clouds coincide, so there is no scale to choose epsilon from; give --eps a number",
-            ));
+        let found = settings.common.iterating.threads.run(|| find(scale))?;
+        if found == 0.0 {
+            return Err(Failure::input(match scale {
+                CostScale::Mean => {
+                    "all points of all clouds coincide, so there is no scale to choose epsilon from; give --eps a number"
+                }
+                CostScale::Deviation => {
+                    "all pairs of points have the same cost, whose standard deviation is zero; give --eps a number, or a part \
+                     of the mean cost such as 5%"
+                }
+            }));
         }
-        Ok(Epsilon { value: part * mean, origin, mean: Some(mean) })
+        Ok(Epsilon { value: part * found, origin, scale: Some((scale, found)) })
+    }
+
+    /// This scale of the costs, if epsilon is a part of it.
+    fn of(&self, scale: CostScale) -> Option<f64> {
+        self.scale.filter(|(used, _)| *used == scale).map(|(_, found)| found)
     }
 
     /// `epsilon = 0.1 (5 % of the mean cost, 2)`.
     pub(crate) fn text(&self) -> String {
         let percent = |part: f64| {
-            let mean = number(self.mean.unwrap_or(f64::NAN));
-            format!(" ({} % of the mean cost, {mean})", 1e2 * part)
+            self.scale.map_or_else(String::new, |(scale, found)| {
+                format!(" ({} % of {}, {})", 1e2 * part, scale.name(), number(found))
+            })
         };
         let origin = match self.origin {
             Origin::Given => String::new(),

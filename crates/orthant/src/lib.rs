@@ -45,6 +45,7 @@
 //! | [`Solution::value`] | `W = <P, C> + eps sum P log P` | the paper |
 //! | [`Solution::value_kl`] | `W + eps (H(a) + H(b))` | OTT `reg_ot_cost`; POT `reg_type="KL"`; twice GeomLoss (p = 2) at `blur^2 = eps / 2` |
 //! | [`Solution::transport_cost`] | `<P, C>` | POT `value_linear` |
+//! | [`Solution::plan_concentration`] | `KL(P \| a b^T) / log min(n, m)` | |
 //! | [`Plan`] | `P` itself, never stored; maps along it | |
 //! | [`Gradient`] | derivatives of `value_kl` and of divergences | |
 //! | [`Divergence::value`] | `W(mu, nu) - (W(mu, mu) + W(nu, nu)) / 2` | the same in all of them |
@@ -123,7 +124,9 @@ pub mod theory;
 mod words;
 
 pub use control::Stop;
-pub use coordinates::{mean_cost, mean_squared_distance};
+pub use coordinates::{
+    cost_deviation, mean_cost, mean_squared_distance, squared_distance_deviation,
+};
 pub use error::{Error, Result};
 pub use gradient::Gradient;
 pub use measure::{Measure, Points};

@@ -26,6 +26,12 @@ pub struct Solution {
     /// plan, in linear time. Where the cost is defined by the features themselves it takes all
     /// pairs, so it is there only up to [`PAIRS_LIMIT`] multiplications.
     pub transport_cost: Option<f64>,
+    /// How concentrated the plan is: `KL(P | a b^T) / log min(n, m)`, with `n` and `m` the numbers of points of positive
+    /// weight. 0 is the plan of independent points, which sends everything everywhere, 1 a permutation of points of equal
+    /// weights. `KL(P | a b^T) = (value_kl - <P, C>) / eps`, so an approximate kernel leaves its error in it. Where
+    /// marginals are relaxed it is that of the plan at mass 1 and of the marginals that it has. None where the transport
+    /// cost is not known, and where a cloud has a single point.
+    pub plan_concentration: Option<f64>,
     /// Mass of the plan: 1 for balanced problems.
     pub mass: f64,
     /// The regularisation.

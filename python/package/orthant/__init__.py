@@ -16,6 +16,7 @@ attribute              formula                                  elsewhere
 ``value_kl``           ``value + eps (H(a) + H(b))``            OTT ``reg_ot_cost``; POT ``reg_type="KL"``; twice
                                                                 GeomLoss (p = 2) at ``blur**2 = eps / 2``
 ``transport_cost``     ``<P, C>``                               POT ``value_linear``
+``plan_concentration`` ``KL(P | a b^T) / log min(n, m)``        0: independent points, 1: a permutation
 ``potentials``         ``eps log u, eps log v``                 OTT; ``eps`` times POT's
 ``potentials_kl``      the same less ``eps log a, eps log b``   twice GeomLoss
 ``Divergence.value``   ``W(x,y) - (W(x,x) + W(y,y)) / 2``       OTT; twice GeomLoss

@@ -56,7 +56,7 @@ def _between(
 def rot(
     x: Optional[npt.ArrayLike],
     y: Optional[npt.ArrayLike],
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     a: Optional[npt.ArrayLike] = None,
     b: Optional[npt.ArrayLike] = None,
     **settings: Unpack[Settings],
@@ -70,9 +70,11 @@ def rot(
         pandas, polars and Arrow, and files of Parquet, will do if all columns are numbers: columns that have names
         are matched by them, in any order. Of an AnnData object ``obsm["X_pca"]`` is taken. May be None where ``cost``
         or ``features`` are matrices.
-    epsilon : float, optional
-        Regularisation, in units of the cost, the squared Euclidean distance. Default: 0.05 times the mean
-        squared distance of all points, of x and y together.
+    epsilon : float or str, optional
+        Regularisation, in units of the cost, the squared Euclidean distance. ``"5%"`` is that part of the mean squared
+        distance of all points, of x and y together, or of the mean of a cost matrix, and the default; ``"5%std"`` that part
+        of the standard deviation of the cost between points of x and points of y, as OTT chooses its epsilon. Functions
+        about more clouds, and tests, take it over pairs of all points together.
     a, b : array of shape (n,) and (m,), optional
         Weights, not negative. They are divided by their sums, unless ``reach`` or ``rho`` is there. Default: equal.
 
@@ -168,7 +170,7 @@ def rot(
 def divergence(
     x: Optional[npt.ArrayLike],
     y: Optional[npt.ArrayLike],
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     a: Optional[npt.ArrayLike] = None,
     b: Optional[npt.ArrayLike] = None,
     **settings: Unpack[Settings],
@@ -195,7 +197,7 @@ def divergence(
 def plan(
     x: Optional[npt.ArrayLike],
     y: Optional[npt.ArrayLike],
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     a: Optional[npt.ArrayLike] = None,
     b: Optional[npt.ArrayLike] = None,
     **settings: Unpack[Settings],
@@ -225,7 +227,7 @@ def plan(
 def gradient(
     x: Optional[npt.ArrayLike],
     y: Optional[npt.ArrayLike],
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     a: Optional[npt.ArrayLike] = None,
     b: Optional[npt.ArrayLike] = None,
     *,
@@ -265,7 +267,7 @@ def gradient(
 def map(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     a: Optional[npt.ArrayLike] = None,
     b: Optional[npt.ArrayLike] = None,
     *,
@@ -295,7 +297,7 @@ def map(
 @with_settings(without=("warm_start",), certify=False, tolerance=None, **MOVES)
 def barycenter(
     clouds: Sequence[Cloud],
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     weights: Optional[npt.ArrayLike] = None,
     *,
     support: Optional[npt.ArrayLike] = None,
@@ -354,7 +356,7 @@ def barycenter(
 @with_settings(without=("warm_start", "features", "cost"), finished=None)
 def compare(
     clouds: Sequence[Cloud],
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     **settings: Unpack[Resumed],
 ) -> Comparison:
     """The Sinkhorn divergences of all pairs of many clouds.
@@ -389,7 +391,7 @@ def compare(
 def two_sample_test(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     a: Optional[npt.ArrayLike] = None,
     b: Optional[npt.ArrayLike] = None,
     *,
@@ -428,7 +430,7 @@ def two_sample_test(
 def flow(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    epsilon: Optional[float] = None,
+    epsilon: Union[float, str, None] = None,
     a: Optional[npt.ArrayLike] = None,
     b: Optional[npt.ArrayLike] = None,
     **settings: Unpack[Moves],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ class OptimalTransportMap:
 
     Parameters
     ----------
-    epsilon : float, optional
+    epsilon : float or str, optional
         Regularisation. Default: 0.05 times the mean squared distance of all points.
     method, accuracy, rank, tolerance, seed, reach
         As in `orthant.rot`.
@@ -45,7 +45,7 @@ class OptimalTransportMap:
     @hinted
     def __init__(
         self,
-        epsilon: Optional[float] = None,
+        epsilon: Union[float, str, None] = None,
         *,
         method: Any = "auto",
         accuracy: Optional[float] = None,

@@ -82,6 +82,11 @@ class Solution:
     def transport_cost(self) -> Optional[float]:
         """`<P, C>`; `None` where features define the cost and all pairs would be too many."""
     @property
+    def plan_concentration(self) -> Optional[float]:
+        """`KL(P | a b^T) / log min(n, m)`: how far the plan is from that of independent points, which has 0, and how near to
+        a permutation, which has 1. `None` where the transport cost is not known, or a cloud has a single point.
+        """
+    @property
     def interval(self) -> Optional[Interval]:
         """Where the `value` of the exact kernel is, if that is known; `None` for unbalanced problems."""
     @property

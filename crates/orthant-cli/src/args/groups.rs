@@ -33,8 +33,8 @@ pub(crate) struct Common {
 /// The options to know first.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Basic {
-    /// Regularisation: a number in units of the cost, or a part of the mean cost such as 5% [default: 5%; 1 for
-    /// arccos and linear]
+    /// Regularisation: a number in units of the cost, a part of the mean cost such as 5%, or of the standard deviation
+    /// of the cost such as 5%std [default: 5%; 1 for arccos and linear]
     #[arg(
         long,
         alias = "epsilon",

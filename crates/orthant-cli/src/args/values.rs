@@ -2,26 +2,67 @@
 
 use std::time::Duration;
 
-/// A regularisation as it is given: an absolute number, or a part of the mean cost.
+/// A regularisation as it is given: an absolute number, or a part of the scale of the costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum EpsilonSpec {
     /// In units of the cost.
     Absolute(f64),
-    /// As a part of the mean cost: 0.05 for `5%`.
-    Relative(f64),
+    /// As a part of the mean cost, or of the standard deviation of the cost: 0.05 for `5%` or `5%std`.
+    Relative(f64, CostScale),
 }
 
-/// `0.1`, or `5%` of the mean cost.
+/// What a percentage is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CostScale {
+    Mean,
+    /// The standard deviation.
+    Deviation,
+}
+
+impl CostScale {
+    /// How messages call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            CostScale::Mean => "the mean cost",
+            CostScale::Deviation => "the standard deviation of the cost",
+        }
+    }
+
+    /// What follows the number on the command line.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            CostScale::Mean => "%",
+            CostScale::Deviation => "%std",
+        }
+    }
+}
+
+/// `0.1`, `5%` of the mean cost, or `5%std` of the standard deviation of the cost.
 pub(crate) fn epsilon(text: &str) -> Result<EpsilonSpec, String> {
     let text = text.trim();
-    let (number, relative) = match text.strip_suffix('%') {
-        Some(number) => (number.trim(), true),
-        None => (text, false),
+    let (number, scale) = match text.split_once('%') {
+        None => (text, None),
+        Some((number, unit)) => {
+            let scale = match unit.trim() {
+                "" => CostScale::Mean,
+                "std" => CostScale::Deviation,
+                _ => {
+                    return Err("a percentage is of the mean cost, such as 5%, or of the standard deviation of the cost, \
+                                such as 5%std"
+                        .to_owned());
+                }
+            };
+            (number.trim(), Some(scale))
+        }
     };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| "expected a number, or a part of the mean cost such as 5%".to_owned())?;
-    Ok(if relative { EpsilonSpec::Relative(number / 100.0) } else { EpsilonSpec::Absolute(number) })
+    let number: f64 = number.parse().map_err(|_| {
+        "expected a number, or a part of the mean cost such as 5%, or of the standard deviation of the cost such as 5%std"
+            .to_owned()
+    })?;
+    Ok(match scale {
+        Some(scale) => EpsilonSpec::Relative(number / 100.0, scale),
+        None => EpsilonSpec::Absolute(number),
+    })
 }
 
 /// The character between the fields of a table: itself, or a word for it.
@@ -105,14 +146,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn epsilons_are_absolute_or_parts_of_the_mean_cost() {
+    fn epsilons_are_absolute_or_parts_of_a_scale_of_the_costs() {
         assert_eq!(epsilon("0.1"), Ok(EpsilonSpec::Absolute(0.1)));
         assert_eq!(epsilon("1e-3"), Ok(EpsilonSpec::Absolute(1e-3)));
-        assert_eq!(epsilon("5%"), Ok(EpsilonSpec::Relative(0.05)));
-        assert_eq!(epsilon("0.5 %"), Ok(EpsilonSpec::Relative(0.005)));
+        assert_eq!(epsilon("5%"), Ok(EpsilonSpec::Relative(0.05, CostScale::Mean)));
+        assert_eq!(epsilon("0.5 %"), Ok(EpsilonSpec::Relative(0.005, CostScale::Mean)));
+        assert_eq!(epsilon("5%std"), Ok(EpsilonSpec::Relative(0.05, CostScale::Deviation)));
+        assert_eq!(epsilon(" 20 % std"), Ok(EpsilonSpec::Relative(0.2, CostScale::Deviation)));
         // Whether it makes sense is for the settings to say.
         assert_eq!(epsilon("-1"), Ok(EpsilonSpec::Absolute(-1.0)));
-        for bad in ["", "%", "x", "5%%", "%5", "1,5"] {
+        for bad in ["", "%", "x", "5%%", "%5", "1,5", "5%foo", "%std", "5std"] {
             assert!(epsilon(bad).is_err(), "{bad}");
         }
     }

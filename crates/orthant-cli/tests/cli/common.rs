@@ -88,7 +88,7 @@ pub(crate) fn table_of(path: &Path) -> (String, Vec<Vec<f64>>) {
 pub(crate) const ENVELOPE: [&str; 5] = ["schema", "version", "command", "files", "settings"];
 
 /// What a transport problem has.
-pub(crate) const TERM: [&str; 19] = [
+pub(crate) const TERM: [&str; 20] = [
     "value",
     "value_kl",
     "interval",
@@ -96,6 +96,7 @@ pub(crate) const TERM: [&str; 19] = [
     "corrected",
     "error_bound",
     "transport_cost",
+    "plan_concentration",
     "mass",
     "converged",
     "stop",

@@ -454,6 +454,22 @@ fn epsilon_is_a_number_or_a_part_of_the_mean_cost_and_one_for_all_commands() {
         sandbox.fails(&format!("rot {xy} --eps 0%"), 2),
         "orthant: --eps must be a positive part of the mean cost, got 0%"
     );
+    // Over pairs of a point of either file, and in the other commands over all points together.
+    let spread = settings(&format!("rot {xy} --eps 5%std"));
+    assert_eq!(spread["epsilon_origin"], "percentage");
+    assert!(spread["mean_cost"].is_null());
+    assert!((number(&spread["epsilon"]) / number(&spread["cost_deviation"]) - 0.05).abs() < 1e-15);
+    assert_eq!(settings(&format!("divergence {xy} --eps 5%std"))["epsilon"], spread["epsilon"]);
+    let all = settings(&format!("compare {xy} --eps 5%std"))["epsilon"].clone();
+    assert_eq!(settings(&format!("test {xy} --permutations 9 --eps 5%std"))["epsilon"], all);
+    assert_ne!(all, spread["epsilon"]);
+    let unknown = sandbox.orthant(&format!("rot {xy} --eps 5%foo"));
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("such as 5%std"));
+    std::fs::write(sandbox.path("one.csv"), "a,b\n1,2\n").unwrap();
+    std::fs::write(sandbox.path("other.csv"), "a,b\n3,2\n").unwrap();
+    let same = sandbox.fails("rot one.csv other.csv --eps 5%std", 2);
+    assert!(same.contains("give --eps a number, or a part of the mean cost such as 5%"), "{same}");
     assert!(
         sandbox
             .fails(&format!("rot {xy} --method arccos --eps 5%"), 2)

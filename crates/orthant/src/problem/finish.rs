@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::Problem;
+use crate::comm::Span;
 use crate::control::Stop;
 use crate::error::{Error, Result};
 use crate::measure::Measure;
@@ -54,6 +55,8 @@ impl Problem<'_> {
         let Values { value, value_kl, mass, shifts, gaps } = task.values(&outcome);
         let (value, value_kl, around) = self.limited(task, value, value_kl, around);
         let scaling = Scaling::new(&outcome, shifts, state, messages);
+        let plan_concentration =
+            transport_cost.and_then(|cost| concentration(task, &outcome, cost));
         // Of the marginals that the plan has.
         let transport_cost =
             transport_cost.map(|cost| mass * (cost + site.moved_cost(sums) + constant));
@@ -93,6 +96,7 @@ impl Problem<'_> {
             value,
             value_kl,
             transport_cost,
+            plan_concentration,
             mass,
             epsilon,
             rho: [x, y].map(|cloud| self.options.rho[cloud as usize]),
@@ -214,6 +218,20 @@ impl Problem<'_> {
         let around = Around { interval: Some(interval), corrected, slack };
         (value + (found - value_kl), found, around)
     }
+}
+
+/// See [`Solution::plan_concentration`]. The entropy of the plan of mass 1 relative to the product of its marginals `p` and
+/// `q`, which at convergence are the weights or what these were relaxed to: `p.(f - log p) + q.(g - log q) - <P, C> / eps`, in
+/// the coordinates of the term, whose offsets cancel.
+fn concentration(task: &Task<'_>, outcome: &Outcome, cost: f64) -> Option<f64> {
+    let fewest = task.spans.map(Span::total).into_iter().min().filter(|n| *n > 1)?;
+    let share = |side: usize, f: &[f64], sums: &[f64]| {
+        task.spans[side].sum(|i| if sums[i] > 0.0 { sums[i] * (f[i] - sums[i].ln()) } else { 0.0 })
+    };
+    let shares = share(0, &outcome.f, &outcome.x.sums) + share(1, &outcome.g, &outcome.y.sums);
+    let relative = (shares - cost / task.run.epsilon) / (fewest as f64).ln();
+    // Beyond the ends by rounding, or by the error of the kernel.
+    relative.is_finite().then(|| relative.clamp(0.0, 1.0))
 }
 
 /// Numbers beyond the range of double precision are no result.

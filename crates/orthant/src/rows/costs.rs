@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::LogRows;
 use crate::comm::Span;
 use crate::error::{Error, Result};
-use crate::measure::Values;
+use crate::measure::{Measure, Values};
 use crate::numerics::simd;
 use crate::words::Shape;
 
@@ -68,6 +68,25 @@ impl<'a> CostMatrix<'a> {
         let over = |i: usize, j: usize| self.values.get(i * b.len() + j) - self.least;
         let row = |i: usize| b.iter().enumerate().map(|(j, b)| b * over(i, j)).sum::<f64>();
         a.iter().enumerate().map(|(i, a)| a * row(i)).sum()
+    }
+
+    /// The mean cost `sum_ij a_i b_j C_ij` of independent points of two measures, and the standard deviation around it.
+    pub fn mean_and_deviation(&self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<[f64; 2]> {
+        let (a, b) = (mu.weights(), nu.weights());
+        let expected = Shape { rows: a.len(), columns: b.len() };
+        if self.shape() != expected {
+            return Err(Error::Shape { what: "the cost matrix", expected, got: self.shape() });
+        }
+        let over = self.weighted_mean(a, b);
+        let square = |i: usize, j: usize| (self.cost(i, j) - self.least - over).powi(2);
+        let row = |i: usize| b.iter().enumerate().map(|(j, b)| b * square(i, j)).sum::<f64>();
+        let variance: f64 = a.iter().enumerate().map(|(i, a)| a * row(i)).sum();
+        let found = [self.least + over, variance.sqrt()];
+        if found.iter().all(|x| x.is_finite()) {
+            Ok(found)
+        } else {
+            Err(Error::Overflow { what: "the scale of the costs" })
+        }
     }
 
     /// The smallest cost.

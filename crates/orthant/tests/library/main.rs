@@ -26,6 +26,7 @@ mod observer;
 mod oracles;
 mod plan;
 mod polish;
+mod scales;
 mod solvers;
 mod threads;
 mod two_sample;
