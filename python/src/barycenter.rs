@@ -35,7 +35,7 @@ pub(crate) fn barycenter<'py>(
         Some(matrix) => matrix.points("support", Matrix::borrowed)?,
         None => together(&measures)?,
     };
-    let epsilon = settings.epsilon(|scale| scale.of_all(&measures))?;
+    let epsilon = settings.epsilon(|scale, cost| scale.of_all(cost, &measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let matrices = settings.matrices(Matrix::borrowed)?;
     let options = settings.options(epsilon, &all)?;

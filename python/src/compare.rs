@@ -27,9 +27,14 @@ pub(crate) fn compare<'py>(
     settings: &Bound<'py, PyDict>,
 ) -> PyResult<Comparison> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
+    if settings.has_matrices() {
+        return Err(PyTypeError::new_err(
+            "the cost between many clouds is a name or a function of two points, not a matrix",
+        ));
+    }
     let (given, _) = clouds(given, None)?;
     let measures = measures(&given)?;
-    let epsilon = settings.epsilon(|scale| scale.of_all(&measures))?;
+    let epsilon = settings.epsilon(|scale, cost| scale.of_all(cost, &measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     let options = settings.options(epsilon, &all)?;
     let before = match settings.raw("finished")? {

@@ -238,7 +238,7 @@ pub(crate) fn free_barycenter<'py>(
     let (given, own) = clouds(given, own)?;
     let measures = measures(&given)?;
     let weights = shares(weights.as_ref(), measures.len())?;
-    let epsilon = settings.epsilon(|scale| scale.of_all(&measures))?;
+    let epsilon = settings.epsilon(|scale, cost| scale.of_all(cost, &measures))?;
     let all: Vec<&Measure<'_>> = measures.iter().collect();
     settings.matrices(Matrix::borrowed)?.refused().map_err(raised)?;
     let options = settings.options(epsilon, &all)?;

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use numpy::PyArray1;
 use orthant::anchors::Draw;
 use orthant::features::{FeatureMap as Map, FeatureMatrix, Gaussian};
 use orthant::{
-    CostMatrix, Error, Measure, Method, Options, Precision, Solver,
+    CostMatrix, Error, GroundCost, Mahalanobis, Measure, Method, Options, Precision, Solver,
     barycenter::Barycenters,
     control::Cancel,
-    cost_deviation, mean_cost,
     options::{Algorithm, Anchors, Cost, Features, Landmarks},
-    squared_distance_deviation,
     two_sample::TwoSampleTest,
 };
 use pyo3::conversion::FromPyObjectOwned;
@@ -29,6 +28,8 @@ pub(crate) struct Settings<'py> {
     given: Bound<'py, PyDict>,
     epsilon: Option<Epsilon>,
     kernel: Kernel<'py>,
+    /// The cost of two points.
+    ground: GroundCost,
     /// Ends the call.
     cancel: Cancel,
 }
@@ -50,7 +51,7 @@ pub(crate) enum Scale {
 }
 
 /// The scale of the costs of two clouds.
-pub(crate) type ScaleOfTwo = fn(Scale, [&Measure<'_>; 2]) -> orthant::Result<f64>;
+pub(crate) type ScaleOfTwo = fn(Scale, &GroundCost, [&Measure<'_>; 2]) -> orthant::Result<f64>;
 
 impl Scale {
     /// This part of it, as it was found.
@@ -72,19 +73,24 @@ impl Scale {
     /// Over pairs of points of all clouds together.
     pub(crate) fn of_all<'a, 'm: 'a>(
         self,
+        cost: &GroundCost,
         measures: impl IntoIterator<Item = &'a Measure<'m>>,
     ) -> orthant::Result<f64> {
         match self {
-            Scale::MeanCost => mean_cost(measures),
-            Scale::Deviation => cost_deviation(measures),
+            Scale::MeanCost => cost.mean(measures),
+            Scale::Deviation => cost.deviation(measures),
         }
     }
 
     /// For a problem of two clouds: the standard deviation is over pairs of a point of either.
-    pub(crate) fn of_two(self, [mu, nu]: [&Measure<'_>; 2]) -> orthant::Result<f64> {
+    pub(crate) fn of_two(
+        self,
+        cost: &GroundCost,
+        [mu, nu]: [&Measure<'_>; 2],
+    ) -> orthant::Result<f64> {
         match self {
-            Scale::MeanCost => mean_cost([mu, nu]),
-            Scale::Deviation => squared_distance_deviation(mu, nu),
+            Scale::MeanCost => cost.mean([mu, nu]),
+            Scale::Deviation => cost.deviation_between(mu, nu),
         }
     }
 }
@@ -109,6 +115,82 @@ fn epsilon_of(given: &Bound<'_, PyAny>) -> PyResult<Epsilon> {
             "epsilon must be a number, a part of the mean cost such as '5%', or of the standard deviation of the cost such as \
              '5%std', got {text:?}"
         ))
+    })
+}
+
+/// Whether a cost is a function of two points, and not a matrix.
+fn is_ground(cost: &Bound<'_, PyAny>) -> bool {
+    cost.is_instance_of::<PyString>() || cost.is_callable() || named_matrix(cost).is_some()
+}
+
+/// `("mahalanobis", A)`.
+fn named_matrix<'py>(cost: &Bound<'py, PyAny>) -> Option<(String, Bound<'py, PyAny>)> {
+    let pair = cost.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2)?;
+    let name = pair.get_item(0).ok()?;
+    let name = name.cast::<PyString>().ok()?.to_string();
+    Some((name, pair.get_item(1).ok()?))
+}
+
+const COSTS: &str = "'sqeuclidean', 'cosine', 'dot', 'euclidean', 'l1', 'lp:3' (any exponent), 'geodesic', ('mahalanobis', A), \
+                     a function of two points, or a matrix of costs";
+
+/// The cost of two points.
+fn ground(reader: &Reader<'_, '_>) -> PyResult<GroundCost> {
+    let Some(given) = reader.raw("cost")?.filter(is_ground) else {
+        return Ok(GroundCost::SquaredEuclidean);
+    };
+    let unknown =
+        |word: &str| Err(PyValueError::new_err(format!("cost must be {COSTS}, got {word:?}")));
+    if let Some((name, matrix)) = named_matrix(&given) {
+        if name != "mahalanobis" {
+            return unknown(&name);
+        }
+        let matrix = Matrix::new("the matrix of the Mahalanobis cost", &matrix)?;
+        let (rows, columns) = (matrix.rows(), matrix.columns());
+        if rows != columns {
+            return Err(PyValueError::new_err(format!(
+                "the matrix of the Mahalanobis cost must be square, with a row and a column for each coordinate, got {rows} x \
+                 {columns}"
+            )));
+        }
+        let points = matrix.points("the matrix of the Mahalanobis cost", Matrix::borrowed)?;
+        let entries: Vec<f64> =
+            (0..rows * columns).map(|i| points.coordinate(i / columns, i % columns)).collect();
+        return Ok(GroundCost::Mahalanobis(Mahalanobis::new(&entries, rows).map_err(raised)?));
+    }
+    let Ok(word) = given.cast::<PyString>() else {
+        return Ok(of_callable(given.unbind()));
+    };
+    let word = word.to_string();
+    Ok(match word.split_once(':') {
+        Some(("lp", p)) => match p.parse() {
+            Ok(p) => GroundCost::Lp(p),
+            Err(_) => return unknown(&word),
+        },
+        Some(_) => return unknown(&word),
+        None => match &*word {
+            "sqeuclidean" => GroundCost::SquaredEuclidean,
+            "cosine" => GroundCost::Cosine,
+            "dot" => GroundCost::Dot,
+            "euclidean" => GroundCost::Euclidean,
+            "l1" => GroundCost::L1,
+            "geodesic" => GroundCost::Geodesic,
+            _ => return unknown(&word),
+        },
+    })
+}
+
+/// A function in Python of two arrays. What it raises is told, and is no cost.
+fn of_callable(function: Py<PyAny>) -> GroundCost {
+    GroundCost::function(move |x, y| {
+        Python::attach(|py| {
+            let points = (PyArray1::from_slice(py, x), PyArray1::from_slice(py, y));
+            let cost = function.call1(py, points).and_then(|cost| cost.extract::<f64>(py));
+            cost.unwrap_or_else(|error| {
+                error.write_unraisable(py, Some(function.bind(py)));
+                f64::NAN
+            })
+        })
     })
 }
 
@@ -180,8 +262,8 @@ impl<'py> Settings<'py> {
     ) -> PyResult<Self> {
         let epsilon = epsilon.map(epsilon_of).transpose()?;
         let reader = Reader(given);
-        let kernel = kernel(&reader)?;
-        Ok(Settings { given: given.clone(), epsilon, kernel, cancel: Cancel::default() })
+        let (ground, kernel) = (ground(&reader)?, kernel(&reader)?);
+        Ok(Settings { given: given.clone(), epsilon, kernel, ground, cancel: Cancel::default() })
     }
 
     /// As they were given.
@@ -243,13 +325,13 @@ impl<'py> Settings<'py> {
             let [mean, deviation] = costs.mean_and_deviation(mu, nu).map_err(raised)?;
             return scale.times(part, if scale == Scale::MeanCost { mean } else { deviation });
         }
-        self.epsilon(|scale| scale_of(scale, [mu, nu]))
+        self.epsilon(|scale, cost| scale_of(scale, cost, [mu, nu]))
     }
 
     /// Epsilon as given, or 0.05 times the mean cost; costs that features define have no unit, and epsilon 1.
     pub(crate) fn epsilon(
         &self,
-        scale_of: impl FnOnce(Scale) -> orthant::Result<f64>,
+        scale_of: impl FnOnce(Scale, &GroundCost) -> orthant::Result<f64> + Send,
     ) -> PyResult<f64> {
         let (part, scale) = match self.epsilon {
             Some(Epsilon::Absolute(epsilon)) => return Ok(epsilon),
@@ -277,7 +359,10 @@ impl<'py> Settings<'py> {
                 Ok(1.0)
             }
             Kernel::Named(_) | Kernel::Anchors(..) => {
-                scale.times(part, scale_of(scale).map_err(raised)?)
+                // A cost may be a function in Python, so that this thread must not keep the interpreter to itself.
+                let cost = &self.ground;
+                let found = on_pool(self.given.py(), || scale_of(scale, cost));
+                scale.times(part, found.map_err(raised)?)
             }
         }
     }
@@ -311,6 +396,7 @@ impl<'py> Settings<'py> {
         let reader = self.reader();
         let mut builder = Options::builder(epsilon)
             .method(self.method(epsilon, measures)?)
+            .cost(self.ground.clone())
             .cancel(self.cancel.clone())
             .precision(
                 reader
@@ -442,7 +528,8 @@ fn kernel<'py>(reader: &Reader<'_, 'py>) -> PyResult<Kernel<'py>> {
     let conflict = |message: &str| Err(PyValueError::new_err(message.to_owned()));
     let method = reader.text("method")?.unwrap_or_else(|| "auto".to_owned());
     let anchors = reader.raw("anchors")?;
-    let (cost, features) = (reader.raw("cost")?, reader.raw("features")?);
+    let cost = reader.raw("cost")?.filter(|cost| !is_ground(cost));
+    let features = reader.raw("features")?;
     let ranked = reader.raw("rank")?.is_some();
     if [anchors.is_some(), cost.is_some(), features.is_some()].iter().filter(|g| **g).count() > 1 {
         return conflict(

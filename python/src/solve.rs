@@ -307,7 +307,7 @@ pub(crate) fn checked<'py>(
 ) -> PyResult<()> {
     let settings = Settings::new(epsilon.as_ref(), settings)?;
     // Any epsilon will do where the points choose it.
-    let epsilon = settings.epsilon(|_| Ok(1.0))?;
+    let epsilon = settings.epsilon(|_, _| Ok(1.0))?;
     settings.matrices(Matrix::borrowed)?;
     settings.options(epsilon, &[])?;
     settings.watch()?;

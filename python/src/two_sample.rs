@@ -28,7 +28,7 @@ pub(crate) fn two_sample_test<'py>(
         None => 999,
     };
     // Permutations must not change epsilon.
-    let epsilon = (epsilon, (|scale, both| scale.of_all(both)) as ScaleOfTwo);
+    let epsilon = (epsilon, (|scale, cost, both| scale.of_all(cost, both)) as ScaleOfTwo);
     scaled([x, y], [a, b], epsilon, settings, |given| {
         let Between { settings, mu, nu, options, matrices, .. } = given;
         let inner = run(py, settings.watch()?, |shared| {

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use crate::run::root;
 
 /// The layers of the library, the lowest first.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 24] = [
     "words",
     "error",
     "numerics",
     "comm",
     "control",
     "measure",
+    "ground",
     "rows",
     "coordinates",
     "anchors",

@@ -1,22 +1,24 @@
 //! From options of the command line to options of the library.
 
+use std::ffi::OsStr;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use orthant::anchors::Draw;
 use orthant::{
-    Measure, Method, Options, Precision, cost_deviation, mean_cost,
+    GroundCost, Mahalanobis, Measure, Method, Options, Precision,
     options::{Algorithm, Anchors, Features, Landmarks},
-    squared_distance_deviation,
 };
+use orthant_io::ReadOptions;
 use orthant_support::Failure;
 use orthant_support::memory;
 use orthant_support::number::number;
 use serde::Serialize;
 
 use crate::args::{
-    AnchorsName, Common, CostScale, EpsilonSpec, LandmarksName, MethodName, PrecisionName, Reach,
-    ReachSides, Refining, ScaleName, SolverName, Solving,
+    AnchorsName, Common, CostScale, CostSpec, EpsilonSpec, LandmarksName, MethodName,
+    PrecisionName, Reach, ReachSides, Refining, ScaleName, SolverName, Solving,
 };
 
 /// Relative error of a value, where none is given.
@@ -40,6 +42,15 @@ pub(crate) struct Settings<'a> {
     pub(crate) accuracy: f64,
     pub(crate) tolerance: f64,
     begun: Instant,
+    /// The cost of two points, once it is read.
+    ground: OnceLock<Ground>,
+}
+
+/// The cost of two points, and how kept results call it.
+#[derive(Debug, Clone)]
+struct Ground {
+    cost: GroundCost,
+    key: String,
 }
 
 impl<'a> Settings<'a> {
@@ -55,7 +66,52 @@ impl<'a> Settings<'a> {
             accuracy: common.basic.accuracy.unwrap_or(DEFAULT_ACCURACY),
             tolerance: common.iterating.tol.unwrap_or(DEFAULT_TOLERANCE),
             begun: Instant::now(),
+            ground: OnceLock::new(),
         }
+    }
+
+    /// The cost of two points, if it goes with the method.
+    pub(crate) fn ground(&self) -> Result<&GroundCost, Failure> {
+        if let Some(ground) = self.ground.get() {
+            return Ok(&ground.cost);
+        }
+        let ground = match &self.common.kernel.cost {
+            None => Ground { cost: GroundCost::SquaredEuclidean, key: "sqeuclidean".to_owned() },
+            Some(spec) => {
+                let ground = match spec {
+                    CostSpec::Named(cost) => Ground { cost: cost.clone(), key: spec.to_string() },
+                    CostSpec::Mahalanobis(file) => mahalanobis(file)?,
+                };
+                self.check_cost(&ground.cost)?;
+                ground
+            }
+        };
+        Ok(&self.ground.get_or_init(|| ground).cost)
+    }
+
+    fn check_cost(&self, cost: &GroundCost) -> Result<(), Failure> {
+        let kernel = &self.common.kernel;
+        let (name, method) = (cost.as_str(), name_of(&kernel.method));
+        let exact = matches!(kernel.method, MethodName::Dense | MethodName::Online);
+        if matches!(kernel.method, MethodName::Arccos | MethodName::Linear) {
+            return Err(Failure::input(format!(
+                "--method {method} defines a cost of its own; leave out --cost, or use another method"
+            )));
+        }
+        if !cost.is_squared_distance() && !exact && !self.is_automatic() {
+            return Err(Failure::input(format!(
+                "features, lattices and landmarks are for squared distances, which the {name} cost is not; use --method auto, \
+                 dense or online, without --anchors and --rank"
+            )));
+        }
+        if kernel.anchors == Some(AnchorsName::Paper)
+            && !matches!(cost, GroundCost::SquaredEuclidean)
+        {
+            return Err(Failure::input(format!(
+                "the paper's anchors are for the squared Euclidean cost, not for the {name} cost; use other --anchors"
+            )));
+        }
+        Ok(())
     }
 
     pub(crate) fn solving(mut self, solving: &Solving) -> Self {
@@ -228,6 +284,7 @@ impl<'a> Settings<'a> {
         let kernel = &self.common.kernel;
         let mut builder = Options::builder(epsilon.value)
             .method(self.method()?)
+            .cost(self.ground()?.clone())
             .gauge(!self.no_gauge)
             .accuracy(self.accuracy)
             .seed(kernel.seed)
@@ -267,6 +324,7 @@ impl<'a> Settings<'a> {
         let Common { reading, kernel, iterating, .. } = self.common;
         let [rho_x, rho_y] = self.rho();
         SettingsJson {
+            cost: kernel.cost.as_ref().map_or("sqeuclidean".to_owned(), ToString::to_string),
             epsilon: epsilon.value,
             epsilon_origin: epsilon.origin.as_str(),
             mean_cost: epsilon.of(CostScale::Mean),
@@ -287,6 +345,7 @@ impl<'a> Settings<'a> {
     pub(crate) fn kept(&self, epsilon: &Epsilon) -> KeptSettings {
         let kernel = &self.common.kernel;
         KeptSettings {
+            cost: self.ground.get().map(|ground| ground.key.clone()).filter(|c| c != "sqeuclidean"),
             eps: epsilon.value,
             chosen: self.chosen(),
             accuracy: self.accuracy,
@@ -332,6 +391,7 @@ struct Chosen {
 /// Settings in JSON.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct SettingsJson {
+    cost: String,
     epsilon: f64,
     /// `given`, `percentage` or `default`.
     epsilon_origin: &'static str,
@@ -357,6 +417,9 @@ pub(crate) struct SettingsJson {
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::struct_excessive_bools, reason = "options as they were given")]
 pub(crate) struct KeptSettings {
+    /// If it is not the squared Euclidean one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<String>,
     eps: f64,
     #[serde(flatten)]
     chosen: Chosen,
@@ -412,9 +475,10 @@ impl Epsilon {
         settings: &Settings<'_>,
         measures: &[Measure<'_>],
     ) -> Result<Self, Failure> {
+        let cost = settings.ground()?;
         Epsilon::of_scale(settings, |scale| match scale {
-            CostScale::Mean => mean_cost(measures),
-            CostScale::Deviation => cost_deviation(measures),
+            CostScale::Mean => cost.mean(measures),
+            CostScale::Deviation => cost.deviation(measures),
         })
     }
 
@@ -423,9 +487,10 @@ impl Epsilon {
         settings: &Settings<'_>,
         measures: &[Measure<'_>; 2],
     ) -> Result<Self, Failure> {
+        let cost = settings.ground()?;
         Epsilon::of_scale(settings, |scale| match scale {
-            CostScale::Mean => mean_cost(measures),
-            CostScale::Deviation => squared_distance_deviation(&measures[0], &measures[1]),
+            CostScale::Mean => cost.mean(measures),
+            CostScale::Deviation => cost.deviation_between(&measures[0], &measures[1]),
         })
     }
 
@@ -495,6 +560,27 @@ impl Epsilon {
         };
         format!("epsilon = {}{origin}", number(self.value))
     }
+}
+
+/// The cost of the matrix in a file.
+fn mahalanobis(file: &str) -> Result<Ground, Failure> {
+    let read = orthant_io::read(OsStr::new(file), &ReadOptions::default())?;
+    let (rows, dim) = (read.len(), read.dim);
+    if rows != dim {
+        return Err(Failure::input(format!(
+            "{}: the matrix of a Mahalanobis cost is square, with a row and a column for each coordinate, and this one has \
+             {rows} rows of {dim} numbers",
+            read.path
+        )));
+    }
+    let entries: Vec<f64> = match read.values {
+        orthant_io::Values::F32(values) => values.into_iter().map(f64::from).collect(),
+        orthant_io::Values::F64(values) => values,
+    };
+    let matrix = Mahalanobis::new(&entries, dim)
+        .map_err(|error| Failure::input(format!("{}: {error}", read.path)))?;
+    let key = format!("mahalanobis {entries:?}");
+    Ok(Ground { cost: GroundCost::Mahalanobis(matrix), key })
 }
 
 /// How a choice is called on the command line.

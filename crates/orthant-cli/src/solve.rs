@@ -166,7 +166,8 @@ impl Run<'_> {
         let inputs = reading(settings, read)?;
         let measures = inputs.pair(settings)?;
         let read = settings.elapsed();
-        let epsilon = Epsilon::between(settings, &measures)?;
+        let epsilon =
+            Epsilon::between(settings, &measures).map_err(|failure| inputs.named(failure))?;
         let options = settings.options(&epsilon)?;
         let mut bar = Bar::new(settings, self.trace.is_some());
         let solved = solving(settings, || {

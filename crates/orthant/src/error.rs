@@ -155,6 +155,52 @@ pub enum Error {
         value: f64,
     },
 
+    /// A point without a direction, where the cost needs one.
+    #[error("point {point} is zero, and {cost} is a function of directions; remove such points")]
+    NoDirection {
+        /// The point, from 1.
+        point: usize,
+        /// The cost.
+        cost: &'static str,
+    },
+
+    /// An entry of the matrix of a Mahalanobis cost that is NaN or infinite.
+    #[error(
+        "the entry in row {row}, column {column} of the matrix of the Mahalanobis cost is {}; entries must be finite",
+        short(*value)
+    )]
+    MatrixEntry {
+        /// The row, from 1.
+        row: usize,
+        /// The column, from 1.
+        column: usize,
+        /// The value found.
+        value: f64,
+    },
+
+    /// A matrix of a Mahalanobis cost that is not symmetric.
+    #[error(
+        "the matrix of the Mahalanobis cost is not symmetric: its entry in row {row}, column {column} is not that in row \
+         {column}, column {row}; use (A + A') / 2"
+    )]
+    MatrixNotSymmetric {
+        /// The row, from 1.
+        row: usize,
+        /// The column, from 1.
+        column: usize,
+    },
+
+    /// A matrix of a Mahalanobis cost with a negative eigenvalue.
+    #[error(
+        "the matrix of the Mahalanobis cost has the negative eigenvalue {}, so that some costs would be negative; use a \
+         positive semidefinite matrix, such as the inverse of a covariance",
+        short(*eigenvalue)
+    )]
+    MatrixNotPositive {
+        /// The smallest eigenvalue.
+        eigenvalue: f64,
+    },
+
     /// A matrix of the wrong shape.
     #[error("{what} must be {expected}, got {got}")]
     Shape {
@@ -553,6 +599,7 @@ impl Error {
             | Error::Weight { point, .. }
             | Error::FarPoint { point, .. }
             | Error::NoPartners { point, .. }
+            | Error::NoDirection { point, .. }
             | Error::Feature { row: point, .. }
             | Error::Value { row: point, .. }
             | Error::Breakdown { row: point, .. }

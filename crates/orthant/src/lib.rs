@@ -37,7 +37,7 @@
 //! # Conventions
 //!
 //! The paper's. The cost of the exact methods and of the Gaussian features is `||x - y||^2`, without
-//! a half. The plan is `P = diag(u) K diag(v)` with `K = exp(-C / eps)`; potentials are
+//! a half, unless the options have another [`GroundCost`]. The plan is `P = diag(u) K diag(v)` with `K = exp(-C / eps)`; potentials are
 //! `alpha = eps log u`, `beta = eps log v`; and
 //!
 //! | field | formula | elsewhere |
@@ -107,6 +107,7 @@ mod coordinates;
 mod error;
 pub mod features;
 pub mod gradient;
+mod ground;
 mod kernel;
 pub mod measure;
 mod numerics;
@@ -129,6 +130,7 @@ pub use coordinates::{
 };
 pub use error::{Error, Result};
 pub use gradient::Gradient;
+pub use ground::{CostFunction, GroundCost, Mahalanobis};
 pub use measure::{Measure, Points};
 pub use options::{Method, Options, Precision};
 pub use plan::{Plan, Plans};

@@ -7,6 +7,7 @@ use crate::anchors::Draw;
 use crate::control::{Cancel, Clock};
 use crate::error::{Error, Result};
 use crate::features::FeatureMap;
+use crate::ground::GroundCost;
 
 pub use crate::features::Landmarks;
 
@@ -216,6 +217,7 @@ pub enum Algorithm {
 pub struct Options {
     pub(crate) epsilon: f64,
     pub(crate) method: Method,
+    pub(crate) cost: GroundCost,
     pub(crate) rank: Option<usize>,
     pub(crate) accuracy: f64,
     pub(crate) gauge: bool,
@@ -242,6 +244,7 @@ impl Options {
             options: Options {
                 epsilon,
                 method: Method::Auto,
+                cost: GroundCost::SquaredEuclidean,
                 rank: None,
                 accuracy: 1e-3,
                 gauge: true,
@@ -297,6 +300,11 @@ impl Options {
         &self.method
     }
 
+    /// The cost of two points.
+    pub fn cost(&self) -> &GroundCost {
+        &self.cost
+    }
+
     /// Whether a marginal is relaxed.
     pub fn is_unbalanced(&self) -> bool {
         self.rho.iter().any(|rho| rho.is_finite())
@@ -323,6 +331,14 @@ impl OptionsBuilder {
     #[must_use]
     pub fn method(mut self, method: Method) -> Self {
         self.options.method = method;
+        self
+    }
+
+    /// The cost of two points, where the method or the call does not bring one of its own. Default: the squared Euclidean
+    /// one.
+    #[must_use]
+    pub fn cost(mut self, cost: GroundCost) -> Self {
+        self.options.cost = cost;
         self
     }
 
@@ -507,6 +523,7 @@ impl OptionsBuilder {
         if !(o.epsilon > 0.0 && o.epsilon.is_finite()) {
             return option("epsilon", "positive and finite", o.epsilon);
         }
+        o.cost.check_setting()?;
         if o.rank == Some(0) {
             return option("rank", "at least 1", 0.0);
         }

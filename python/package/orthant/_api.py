@@ -106,8 +106,14 @@ def rot(
         deviation that its directions are drawn with.
     features : FeatureMap, a pair of them, or a pair of arrays of shape (n, r) and (m, r), optional
         Positive features. The cost is then ``-epsilon log phi(x).psi(y)``, and the default of epsilon is 1.
-    cost : array of shape (n, m), optional
-        Any costs, for the methods ``"dense"`` and ``"online"``.
+    cost : str, tuple, callable or array of shape (n, m), optional
+        The cost of two points; default ``"sqeuclidean"``. ``"cosine"`` (``1 - x.y`` of directions), ``"dot"`` (``-x.y``) and
+        ``("mahalanobis", A)`` (``(x - y)' A (x - y)``) have all methods. ``"euclidean"`` (not squared), ``"l1"``, ``"lp:3"``
+        (SciPy's ``minkowski`` with that p), ``"geodesic"`` (the angle) and functions of two arrays are for the methods
+        ``"auto"``, ``"dense"`` and ``"online"``. Names are those of ``scipy.spatial.distance.cdist`` and ``ot.dist`` but for
+        ``"l1"`` (``cityblock``) and ``"lp:p"`` (``minkowski``), and Mahalanobis is squared, with ``A = VI``. OTT calls them
+        ``costs.Cosine``, ``Dotp``, ``Euclidean`` and ``PNormP(1)``. Or any costs as a matrix, for the methods ``"dense"``
+        and ``"online"``.
     gauge : bool
         Whether to solve in coordinates in which both clouds have the same mean and covariance: exact, and fewer
         iterations. Default: True.
@@ -353,7 +359,7 @@ def barycenter(
     return fixed
 
 
-@with_settings(without=("warm_start", "features", "cost"), finished=None)
+@with_settings(without=("warm_start", "features"), finished=None)
 def compare(
     clouds: Sequence[Cloud],
     epsilon: Union[float, str, None] = None,

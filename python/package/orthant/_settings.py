@@ -18,6 +18,7 @@ Solver = Literal["auto", "plain", "anderson", "accelerated"]
 Precision = Literal["f32", "f64"]
 Relaxed = Union[float, tuple[Optional[float], Optional[float]]]
 Features = Union[FeatureMap, tuple[FeatureMap, FeatureMap], tuple[npt.ArrayLike, npt.ArrayLike]]
+Cost = Union[str, tuple[str, npt.ArrayLike], Callable[[Any, Any], float]]
 Warm = Union[Solution, Divergence, Gradient]
 
 
@@ -29,7 +30,7 @@ class Settings(TypedDict, total=False):
     rank: Optional[int]
     anchors: Union[Anchors, npt.ArrayLike, None]
     features: Optional[Features]
-    cost: Optional[npt.ArrayLike]
+    cost: Union[Cost, npt.ArrayLike, None]
     solver: Solver
     tolerance: float
     max_iterations: int

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use orthant_support::Threads;
 
-use super::values::{EpsilonSpec, duration, epsilon, separator, size};
+use super::values::{CostSpec, EpsilonSpec, cost, duration, epsilon, separator, size};
 
 const READING: &str = "Reading files";
 const TRANSFORM: &str = "Preparing the points";
@@ -100,6 +100,10 @@ pub(crate) struct Reading {
 /// The kernel and its approximation.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Kernel {
+    /// Cost of two points: sqeuclidean, |x - y|^2; cosine, 1 - x.y of directions; dot, -x.y; mahalanobis:FILE, (x - y)'
+    /// A (x - y) with A from a file; and, exact only: euclidean, |x - y|; l1; lp:P; geodesic, the angle [default: sqeuclidean]
+    #[arg(long, value_name = "COST", value_parser = cost, help_heading = METHOD)]
+    pub(crate) cost: Option<CostSpec>,
     /// How the kernel is applied
     #[arg(long, value_enum, default_value_t = MethodName::Auto, help_heading = METHOD)]
     pub(crate) method: MethodName,
@@ -280,9 +284,9 @@ pub(crate) enum MethodName {
     Arccos,
     /// Cost -eps log x.y of positive coordinates, linear time
     Linear,
-    /// Exact, squared Euclidean cost, the kernel stored
+    /// Exact, the kernel stored
     Dense,
-    /// Exact, squared Euclidean cost, the kernel recomputed: linear memory
+    /// Exact, the kernel recomputed: linear memory
     Online,
     /// The kernel of the squared Euclidean cost from its columns at landmarks, linear time: precise for
     /// large epsilon, fails at small; see --landmarks and --rank

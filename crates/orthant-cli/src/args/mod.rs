@@ -15,7 +15,7 @@ pub(crate) use groups::{
     SolverName, Solving, Tracing, TwoClouds,
 };
 pub(crate) use orthant_support::Threads;
-pub(crate) use values::{CostScale, EpsilonSpec};
+pub(crate) use values::{CostScale, CostSpec, EpsilonSpec};
 
 /// Optimal transport in linear time, with an error bar.
 ///

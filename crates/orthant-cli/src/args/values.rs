@@ -1,6 +1,9 @@
 //! Values of options that need more than a number: times, sizes, epsilon, separators.
 
+use std::fmt;
 use std::time::Duration;
+
+use orthant::GroundCost;
 
 /// A regularisation as it is given: an absolute number, or a part of the scale of the costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +66,60 @@ pub(crate) fn epsilon(text: &str) -> Result<EpsilonSpec, String> {
         Some(scale) => EpsilonSpec::Relative(number / 100.0, scale),
         None => EpsilonSpec::Absolute(number),
     })
+}
+
+/// The cost of two points as it is given.
+#[derive(Debug, Clone)]
+pub(crate) enum CostSpec {
+    Named(GroundCost),
+    /// That of the matrix in a file.
+    Mahalanobis(String),
+}
+
+impl fmt::Display for CostSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CostSpec::Named(GroundCost::Lp(p)) => write!(f, "lp:{p}"),
+            CostSpec::Named(cost) => f.write_str(cost.as_str()),
+            CostSpec::Mahalanobis(file) => write!(f, "mahalanobis:{file}"),
+        }
+    }
+}
+
+/// `cosine`, `lp:3` or `mahalanobis:matrix.csv`.
+pub(crate) fn cost(text: &str) -> Result<CostSpec, String> {
+    let all =
+        "expected sqeuclidean, cosine, dot, mahalanobis:FILE, euclidean, l1, lp:P or geodesic";
+    Ok(CostSpec::Named(match text.split_once(':') {
+        None => match text {
+            "sqeuclidean" => GroundCost::SquaredEuclidean,
+            "cosine" => GroundCost::Cosine,
+            "dot" => GroundCost::Dot,
+            "euclidean" => GroundCost::Euclidean,
+            "l1" => GroundCost::L1,
+            "geodesic" => GroundCost::Geodesic,
+            "lp" => return Err("lp needs its exponent, such as lp:3".to_owned()),
+            "mahalanobis" => {
+                return Err(
+                    "mahalanobis needs the file of its matrix, such as mahalanobis:matrix.csv"
+                        .to_owned(),
+                );
+            }
+            _ => return Err(all.to_owned()),
+        },
+        Some(("lp", p)) => match p.parse() {
+            Ok(p) if p >= 1.0 && f64::is_finite(p) => GroundCost::Lp(p),
+            _ => {
+                return Err(format!(
+                    "the exponent of lp must be a number of at least 1, got {p:?}"
+                ));
+            }
+        },
+        Some(("mahalanobis", file)) if !file.is_empty() => {
+            return Ok(CostSpec::Mahalanobis(file.to_owned()));
+        }
+        Some(_) => return Err(all.to_owned()),
+    }))
 }
 
 /// The character between the fields of a table: itself, or a word for it.
@@ -157,6 +214,30 @@ mod tests {
         assert_eq!(epsilon("-1"), Ok(EpsilonSpec::Absolute(-1.0)));
         for bad in ["", "%", "x", "5%%", "%5", "1,5", "5%foo", "%std", "5std"] {
             assert!(epsilon(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn costs_are_words_with_what_they_need() {
+        for text in ["sqeuclidean", "cosine", "dot", "euclidean", "l1", "lp:2.5", "geodesic"] {
+            assert_eq!(cost(text).unwrap().to_string(), text);
+        }
+        assert!(
+            matches!(cost("mahalanobis:a:b.csv"), Ok(CostSpec::Mahalanobis(f)) if f == "a:b.csv")
+        );
+        for bad in [
+            "",
+            "cos",
+            "lp",
+            "lp:",
+            "lp:0.5",
+            "lp:nan",
+            "lp:inf",
+            "mahalanobis",
+            "mahalanobis:",
+            "l1:2",
+        ] {
+            assert!(cost(bad).is_err(), "{bad}");
         }
     }
 

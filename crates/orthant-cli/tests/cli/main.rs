@@ -5,6 +5,7 @@ mod barycenter;
 mod bench;
 mod common;
 mod compare;
+mod costs;
 mod demo;
 mod door;
 mod flow;

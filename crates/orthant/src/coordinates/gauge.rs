@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use super::Frame;
 use super::frame::{self, LARGEST_EXPONENT, WIDEST};
 use crate::error::{Error, Result};
+use crate::ground::GroundCost;
 use crate::measure::{Measure, Points, Support};
 use crate::numerics::linalg;
 
@@ -48,6 +49,8 @@ pub(crate) struct Gauge {
     /// In the units of the gauge.
     epsilon: f64,
     spread: Option<Spread>,
+    /// What points are mapped by first.
+    ground: GroundCost,
 }
 
 /// What the covariances say about a cross term.
@@ -171,7 +174,14 @@ impl Gauge {
             });
         }
         let charts = centres.map(|centre| Chart { centre, linear: Linear::Identity });
-        Ok(Gauge { charts, shift, shrink, epsilon: scaled, spread: None })
+        let ground = GroundCost::SquaredEuclidean;
+        Ok(Gauge { charts, shift, shrink, epsilon: scaled, spread: None, ground })
+    }
+
+    /// This gauge of points that were mapped to where a cost is the squared Euclidean one, as one of the points that they
+    /// were mapped from.
+    pub(crate) fn after(self, ground: &GroundCost) -> Self {
+        Gauge { ground: ground.clone(), ..self }
     }
 
     fn dim(&self) -> usize {
@@ -204,10 +214,12 @@ impl Gauge {
     /// Points of a cloud (0 or 1) in these coordinates.
     pub(crate) fn place(&self, cloud: usize, points: &Points<'_>) -> Placed {
         const PLACED_ROWS: usize = 1024;
+        let (user, points) = (points, &self.ground.mapped(points));
         let dim = self.dim();
         let mut values = vec![0.0; points.len() * dim];
         let moved = self.shift.iter().any(|d| *d != 0.0);
-        let plain = matches!(self.charts[cloud].linear, Linear::Identity) && !moved;
+        let marginal = self.ground.has_offsets();
+        let plain = matches!(self.charts[cloud].linear, Linear::Identity) && !moved && !marginal;
         let sign = if cloud == 0 { 2.0 } else { -2.0 };
         let mut offsets = if plain { Vec::new() } else { vec![0.0; points.len()] };
         let row = |i: usize, out: &mut [f64], s: &mut [f64]| {
@@ -245,6 +257,9 @@ impl Gauge {
                         let parts = s.iter().zip(&*out).zip(&self.shift);
                         let sum = parts.map(|((s, o), d)| (s - o) * (s + o) + sign * d * s);
                         *p = self.to_user(sum.sum());
+                        if marginal {
+                            *p += self.ground.offset(user, c * PLACED_ROWS + i);
+                        }
                     }
                 });
         }
@@ -254,9 +269,11 @@ impl Gauge {
 
     /// Further points of a cloud in these coordinates, if they are not too far away.
     pub(crate) fn place_new(&self, cloud: usize, points: &Points<'_>) -> Result<Placed> {
+        self.ground.check(points)?;
+        let mapped = self.ground.mapped(points);
         let mut s = vec![0.0; self.dim()];
         for i in 0..points.len() {
-            self.centred_point(cloud, points, i, &mut s);
+            self.centred_point(cloud, &mapped, i, &mut s);
             if s.iter().any(|s| s.is_nan() || s.abs() > FARTHEST) {
                 return Err(Error::FarPoint { point: i + 1, ratio: f64::INFINITY });
             }
@@ -267,7 +284,12 @@ impl Gauge {
         Ok(placed)
     }
 
-    /// The gradient of a value by a point of a cloud (0 or 1), in the user's units and coordinates. `gradient` is that
+    /// What points are mapped by first.
+    pub(crate) fn ground(&self) -> &GroundCost {
+        &self.ground
+    }
+
+    /// The gradient of a value by a mapped point of a cloud (0 or 1), in the user's units. `gradient` is that
     /// in these coordinates `placed`, and the value has the offset of the point too, `mass` times.
     ///
     /// ```text

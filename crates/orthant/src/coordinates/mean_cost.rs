@@ -2,7 +2,9 @@
 
 use super::frame::{WIDEST, power_of_two_below};
 use crate::error::{Error, Result, in_clouds};
+use crate::ground::GroundCost;
 use crate::measure::{Measure, Support, are_counted};
+use crate::rows::{GroundRows, LogRows};
 
 /// Mean squared distance of two points that are drawn independently from all clouds together, in linear time.
 ///
@@ -201,5 +203,95 @@ fn deviation(clouds: [&[(&Measure<'_>, f64)]; 2]) -> Result<f64> {
         Ok(deviation)
     } else {
         Err(Error::Overflow { what: "the standard deviation of the cost" })
+    }
+}
+
+/// The scale of a cost, which epsilon is chosen by. That of the dot product is that of half the squared distance, from which it
+/// differs by terms of one point each. Costs that are no squared distance visit all pairs.
+impl GroundCost {
+    /// The mean cost of two points that are drawn independently from all clouds together: see [`mean_cost`].
+    pub fn mean<'a, 'm: 'a>(
+        &self,
+        measures: impl IntoIterator<Item = &'a Measure<'m>>,
+    ) -> Result<f64> {
+        let measures: Vec<&Measure<'m>> = measures.into_iter().collect();
+        if self.is_squared_distance() {
+            return mean_cost(&self.all_mapped(&measures)?);
+        }
+        let all = self.parts(measures)?;
+        Ok(self.over_pairs([&all, &all])?[0])
+    }
+
+    /// The standard deviation of the same cost: see [`cost_deviation`].
+    pub fn deviation<'a, 'm: 'a>(
+        &self,
+        measures: impl IntoIterator<Item = &'a Measure<'m>>,
+    ) -> Result<f64> {
+        let measures: Vec<&Measure<'m>> = measures.into_iter().collect();
+        if self.is_squared_distance() {
+            return cost_deviation(&self.all_mapped(&measures)?);
+        }
+        let all = self.parts(measures)?;
+        Ok(self.over_pairs([&all, &all])?[1])
+    }
+
+    /// The standard deviation over pairs of a point of either measure: see [`squared_distance_deviation`].
+    pub fn deviation_between(&self, mu: &Measure<'_>, nu: &Measure<'_>) -> Result<f64> {
+        if self.is_squared_distance() {
+            let mapped = self.all_mapped(&[mu, nu])?;
+            return squared_distance_deviation(&mapped[0], &mapped[1]);
+        }
+        self.check_all(&[mu, nu])?;
+        Ok(self.over_pairs([&[(mu, 1.0)], &[(nu, 1.0)]])?[1])
+    }
+
+    fn check_all(&self, measures: &[&Measure<'_>]) -> Result<()> {
+        for (k, measure) in measures.iter().enumerate() {
+            in_clouds([k, k], self.check(measure.points()))?;
+        }
+        Ok(())
+    }
+
+    fn all_mapped<'m>(&self, measures: &[&'m Measure<'_>]) -> Result<Vec<Measure<'m>>> {
+        self.check_all(measures)?;
+        Ok(measures.iter().map(|measure| self.mapped_measure(measure)).collect())
+    }
+
+    fn parts<'a, 'm>(&self, measures: Vec<&'a Measure<'m>>) -> Result<Vec<(&'a Measure<'m>, f64)>> {
+        self.check_all(&measures)?;
+        let shares = shares(&measures)?;
+        Ok(measures.into_iter().zip(shares).collect())
+    }
+
+    /// Mean and standard deviation over all pairs, one by one.
+    fn over_pairs(&self, [x, y]: [&[(&Measure<'_>, f64)]; 2]) -> Result<[f64; 2]> {
+        let sum = |of: &(dyn Fn(f64) -> f64 + Sync)| -> Result<f64> {
+            let mut sum = 0.0;
+            for (mu, share) in x {
+                for (nu, other) in y {
+                    if mu.dim() != nu.dim() {
+                        return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
+                    }
+                    let (mu, nu) = (mu.support(), nu.support());
+                    let (points, others) = (mu.points.borrowed(), nu.points.borrowed());
+                    let rows = GroundRows::new(self, 1.0, points, others);
+                    sum += share
+                        * other
+                        * mu.points.span().sum(|i| {
+                            let mut row = vec![0.0; nu.len()];
+                            rows.fill(i, nu.len(), &mut row, &mut vec![0.0; rows.scratch()]);
+                            let costs = row.iter().zip(nu.weights);
+                            mu.weights[i] * costs.map(|(l, b)| b * of(-l)).sum::<f64>()
+                        });
+                }
+            }
+            Ok(sum)
+        };
+        let mean = sum(&|cost| cost)?;
+        if !mean.is_finite() {
+            return Err(Error::Overflow { what: "the mean cost" });
+        }
+        let deviation = sum(&|cost| (cost - mean).powi(2))?.sqrt();
+        Ok([mean, deviation])
     }
 }

@@ -26,7 +26,7 @@ pub(crate) use nystrom::{Basis, Spectrum};
 use crate::comm::Span;
 use crate::error::{Error, Result};
 use crate::measure::Points;
-use crate::rows::LogRows;
+use crate::rows::{GroundRows, LogRows};
 
 /// A map from points to `rank` positive features.
 ///
@@ -103,6 +103,19 @@ pub trait Derivative: Send + Sync {
         _weights: &[f64],
     ) -> f64 {
         0.0
+    }
+}
+
+impl Derivative for GroundRows<'_> {
+    fn points(
+        &self,
+        points: &Points<'_>,
+        first: usize,
+        stride: usize,
+        weights: &[f64],
+        out: &mut [f64],
+    ) {
+        self.slopes(points, first, stride, weights, out);
     }
 }
 

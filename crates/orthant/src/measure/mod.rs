@@ -314,6 +314,19 @@ impl<'a> Measure<'a> {
         Ok(Measure { shared, mass: largest * total })
     }
 
+    /// The measure with the same weights on other points, one for each.
+    pub(crate) fn with_points<'b>(&self, points: Points<'b>) -> Measure<'b> {
+        let parts = self.shared.parts.as_ref().map(|parts| Parts {
+            support: points.select(&parts.kept).among(&parts.support),
+            support_weights: parts.support_weights.clone(),
+            outside: points.select(&parts.dropped),
+            kept: parts.kept.clone(),
+            dropped: parts.dropped.clone(),
+        });
+        let shared = Shared { points, weights: self.shared.weights.clone(), parts };
+        Measure { shared: Arc::new(shared), mass: self.mass }
+    }
+
     /// All points, also those of weight zero.
     pub fn points(&self) -> &Points<'a> {
         &self.shared.points

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::Terms;
 use super::aim::Aim;
+use super::choose::stores_pairs;
 use super::given::{Given, form_of};
 use super::limits::{Matrices, check_features, check_lattice, check_memory, check_nystrom};
 use crate::anchors::{Draw, Lattice, MOST_AXES};
@@ -14,8 +17,9 @@ use crate::features::{
     ArcCosine, Basis, FeatureMap, FeatureMatrix, Gaussian, Landmarks, Linear, landmarks,
     lattice_map,
 };
+use crate::ground::GroundCost;
 use crate::kernel::Factors;
-use crate::measure::Measure;
+use crate::measure::{Measure, coordinates};
 use crate::options::{Anchors, Cost, Features, Method, Options};
 use crate::results::{Kernels, MethodUsed};
 use crate::rows::CostMatrix;
@@ -23,8 +27,8 @@ use crate::sampling::Pairs;
 use crate::term::gauged::{Axes, Gauged, GaugedTerm};
 use crate::term::lattices::most_nodes;
 use crate::term::{
-    ExactKernel, FeatureKernel, FeatureSource, Form, LatticeKernel, NystromKernel, Site, Space,
-    TermKernel, thinned,
+    ExactKernel, FeatureKernel, FeatureSource, Form, LatticeKernel, NystromKernel, PairCost, Site,
+    Space, TermKernel, thinned,
 };
 use crate::words::{Part, Shape, Side, Term, clouds};
 
@@ -69,22 +73,25 @@ impl<'s, 'p> Setting<'s, 'p> {
     /// A term in coordinates that all terms can share.
     pub(super) fn common(&self, term: Term) -> Result<Gauged> {
         let Setting { mu, nu, options, .. } = *self;
-        Gauged::new(Gauge::common(mu, nu, options.epsilon)?, term, [mu, nu])
+        let [x, y] = [mu, nu].map(|measure| options.cost.mapped_measure(measure));
+        let gauge = Gauge::common(&x, &y, options.epsilon)?.after(&options.cost);
+        Gauged::new(gauge, term, [mu, nu])
     }
 
     /// The terms of a squared Euclidean cost, each in its best coordinates.
     pub(super) fn gauged(&self) -> Result<ByTerm<Gauged>> {
         let Setting { mu, nu, options, terms, .. } = *self;
         let epsilon = options.epsilon;
+        let [x, y] = &[mu, nu].map(|measure| options.cost.mapped_measure(measure));
         let mut all = ByTerm::default();
         for &term in terms.list() {
             let gauge = match term {
-                Term::Cross if options.gauge => Gauge::cross(mu, nu, epsilon)?,
-                Term::Cross => Gauge::common(mu, nu, epsilon)?,
-                Term::SelfX => Gauge::own(mu, epsilon)?,
-                Term::SelfY => Gauge::own(nu, epsilon)?,
+                Term::Cross if options.gauge => Gauge::cross(x, y, epsilon)?,
+                Term::Cross => Gauge::common(x, y, epsilon)?,
+                Term::SelfX => Gauge::own(x, epsilon)?,
+                Term::SelfY => Gauge::own(y, epsilon)?,
             };
-            all.put(term, Gauged::new(gauge, term, [mu, nu])?);
+            all.put(term, Gauged::new(gauge.after(&options.cost), term, [mu, nu])?);
         }
         let errors = match self.error {
             Some(error) => [Some(error); 3],
@@ -308,6 +315,112 @@ pub(super) fn named<'p>(
         }
         Method::Auto => unreachable!("automatic choices are made first"),
     }
+}
+
+/// Refuses a cost that the points, the method or matrices that are given do not go with.
+pub(super) fn check_cost(setting: Setting<'_, '_>) -> Result<()> {
+    let Setting { mu, nu, options, given, .. } = setting;
+    let cost = &options.cost;
+    if cost.is_default() {
+        return Ok(());
+    }
+    let refused = |what, remedy| Err(Error::NotFor { what, task: cost.name(), remedy });
+    if !given.is_empty() {
+        return refused("matrices of costs or features", "give the matrices or the cost");
+    }
+    let own_cost = "these features define a cost of their own: leave the method to Method::Auto, or leave the cost";
+    let exact = "use Method::Auto, Method::dense() or Method::online()";
+    match &options.method {
+        Method::Dense(Cost::Features(_)) | Method::Online(Cost::Features(_)) => {
+            return refused("a cost of features", own_cost);
+        }
+        Method::Factored(_) if !cost.is_squared_distance() => {
+            return refused("positive features", exact);
+        }
+        Method::Nystrom(_) if !cost.is_squared_distance() => {
+            return refused("the Nystrom approximation", exact);
+        }
+        Method::Factored(Features::Gaussian(Anchors::Paper { .. })) => {
+            return refused("the paper's anchors", "use Method::gaussian() or Method::lattice()");
+        }
+        Method::Factored(features) if !matches!(features, Features::Gaussian(_)) => {
+            return refused("features of another kernel", own_cost);
+        }
+        _ => {}
+    }
+    for (cloud, measure) in [(Side::X, mu), (Side::Y, nu)] {
+        cost.check(measure.points())
+            .map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
+    }
+    Ok(())
+}
+
+/// The kernels of a cost that is no squared distance, and why if the choice was automatic.
+pub(super) fn of_pairs<'p>(setting: Setting<'_, 'p>) -> Result<(TermKernels<'p>, Option<String>)> {
+    let Setting { mu, nu, options, .. } = setting;
+    if mu.dim() != nu.dim() {
+        return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
+    }
+    let (stored, reason) = match &options.method {
+        Method::Auto => {
+            let sizes = setting.terms.list().iter().map(|&term| {
+                let [x, y] = setting.measures(clouds(term)).map(|m| m.support().len() as f64);
+                x * y
+            });
+            let stored = stores_pairs(sizes, options);
+            (stored, Some(format!("all pairs: {} has no features", options.cost.name())))
+        }
+        method => (form_of(method) == Form::Pairs { stored: true }, None),
+    };
+    if stored {
+        setting.check_pairs()?;
+    }
+    let mut terms: ByTerm<Box<dyn TermKernel + 'p>> = ByTerm::default();
+    for &term in setting.terms.list() {
+        let cost = pair_cost(term, setting)?;
+        let site = setting.site(term, Space::Pairs(cost));
+        terms.put(term, Box::new(ExactKernel::new(site, stored)));
+    }
+    Ok((TermKernels::new(terms, MethodUsed::over_pairs(stored), Kernels::Exact), reason))
+}
+
+/// The cost of a term, checked: that of a function pair by pair.
+fn pair_cost(term: Term, setting: Setting<'_, '_>) -> Result<PairCost> {
+    let Setting { options: Options { epsilon, cost, .. }, clock, .. } = setting;
+    let measures = setting.measures(clouds(term));
+    let [x, y] = measures.map(Measure::points);
+    let mut range = cost.range([x, y]);
+    if let GroundCost::Function(_) = cost {
+        let [left, right] = [x, y].map(coordinates);
+        let dim = x.dim();
+        let at =
+            |i: usize, j: usize| cost.of_pair(&left[i * dim..][..dim], &right[j * dim..][..dim]);
+        let ends = (0..x.len()).into_par_iter().map(|i| -> Result<[f64; 2]> {
+            clock.cancel().check();
+            let mut ends = [f64::INFINITY, f64::NEG_INFINITY];
+            for j in 0..y.len() {
+                let value = at(i, j);
+                if !value.is_finite() {
+                    return Err(Error::Cost { row: i + 1, column: j + 1, value });
+                }
+                if term != Term::Cross
+                    && (value - at(j, i)).abs() > 1e-12 * value.abs().max(at(j, i).abs())
+                {
+                    return Err(Error::NotSymmetric { row: i + 1, column: j + 1 });
+                }
+                ends = [ends[0].min(value), ends[1].max(value)];
+            }
+            Ok(ends)
+        });
+        let ends: Vec<[f64; 2]> = ends.collect::<Result<_>>()?;
+        let least = ends.iter().fold(f64::INFINITY, |least, e| least.min(e[0]));
+        let most = ends.iter().fold(f64::NEG_INFINITY, |most, e| most.max(e[1]));
+        range = most - least;
+    }
+    if range > 1e9 * epsilon || !range.is_finite() {
+        return Err(Error::CostsTooWide { epsilon: *epsilon, spread: range });
+    }
+    Ok(PairCost { cost: cost.clone(), range })
 }
 
 /// The kernels of the matrices that are given, if any are.

@@ -147,6 +147,13 @@ fn is_stored(pairs: f64, largest: f64, dim: usize, options: &Options) -> bool {
         && fits(bytes, options)
 }
 
+/// Whether a kernel of costs that take long to compute is worth storing; the pairs of the terms.
+pub(crate) fn stores_pairs(terms: impl Iterator<Item = f64>, options: &Options) -> bool {
+    let (pairs, largest) =
+        terms.fold((0.0, 0.0_f64), |(all, most), pairs| (all + pairs, most.max(pairs)));
+    is_stored(pairs, largest, usize::MAX, options)
+}
+
 /// Random anchors, as many as `rank`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -133,8 +133,13 @@ impl<'p> Problem<'p> {
             limits::check_rho(mu, nu, options, terms)?;
             let (error, clock) = (None, &clock);
             let setting = Setting { mu, nu, options, given, terms, aim, error, clock };
+            build::check_cost(setting)?;
             if let Some(kernels) = build::of_given(setting)? {
                 return Ok((kernels, None, None));
+            }
+            if !options.cost.is_squared_distance() {
+                let (kernels, reason) = build::of_pairs(setting)?;
+                return Ok((kernels, None, reason));
             }
             if !matches!(options.method, Method::Auto) {
                 let (kernels, choice) = build::named(setting)?;

@@ -49,6 +49,7 @@ impl SharedMap {
         let (terms, aim, clock) = (Terms::Own, Aim::Own, &options.clock());
         let (given, error) = (&Given::default(), None);
         let setting = Setting { mu: all, nu: all, options, given, terms, aim, error, clock };
+        build::check_cost(setting)?;
         let (map, used, coordinates) = match build::design(features, setting)? {
             Design::Maps { maps: [map, _], used, frame, .. } => {
                 (map, used, Coordinates::User(frame))

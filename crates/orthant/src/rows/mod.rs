@@ -1,11 +1,12 @@
 //! Rows of logarithms, evaluated on demand: what kernels are made of.
 
 mod costs;
+mod ground;
 mod guarded;
 
 pub use costs::CostMatrix;
 pub(crate) use costs::{CostRows, FeatureCost};
-pub(crate) use guarded::Guarded;
+pub(crate) use ground::GroundRows;
 
 use crate::comm::Span;
 

@@ -23,7 +23,7 @@ use crate::features::{Affine, Derivative, FeatureMap, Mapped};
 use crate::kernel::{HalfKernel, LogPass, Separable};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
-use crate::rows::LogRows;
+use crate::rows::{GroundRows, LogRows};
 use crate::words::Part;
 
 /// What stands between one cloud of a term and the other, as derivatives see it.
@@ -38,6 +38,8 @@ pub(crate) enum Operand<'a> {
     Given(Box<dyn LogRows + 'a>),
     /// Costs that the caller has computed.
     Costs(Box<dyn LogRows + 'a>),
+    /// A cost that is no squared distance, and the points in the coordinates of the user.
+    Pairs(GroundRows<'a>, Points<'a>),
 }
 
 impl Operand<'_> {
@@ -59,6 +61,7 @@ impl Operand<'_> {
                 let (map, points) = self.map()?;
                 Some(Box::new(cancel.guard(Mapped::new(map, points.borrowed()))))
             }
+            Operand::Pairs(rows, _) => Some(Box::new(cancel.guard(rows))),
         }
     }
 
@@ -66,6 +69,12 @@ impl Operand<'_> {
     fn derivative(&self) -> Result<(&dyn Derivative, &Points<'_>)> {
         match (self, self.map()) {
             (_, Some((map, points))) => Ok((map.derivative()?, points)),
+            (Operand::Pairs(rows, points), _) if rows.has_slopes() => Ok((rows, points)),
+            (Operand::Pairs(..), _) => Err(Error::NoDerivative {
+                by: "the points",
+                reason: "the cost is a function without a derivative",
+                remedy: "use a cost that has a name",
+            }),
             (Operand::Costs(_), _) => Err(Error::NoDerivative {
                 by: "the points",
                 reason: "the costs are given as a matrix",
@@ -195,7 +204,7 @@ impl TermPlan<'_> {
                     "use random anchors, or a map of your own",
                 );
             }
-            Operand::Exact(..) | Operand::Given(_) | Operand::Costs(_) => {
+            Operand::Exact(..) | Operand::Given(_) | Operand::Costs(_) | Operand::Pairs(..) => {
                 return none("the kernel has none", "use features of points");
             }
             Operand::Map(..) => operand.derivative()?,
@@ -262,8 +271,10 @@ impl TermPlan<'_> {
                 });
                 match &operand {
                     // One kernel, not one for each cloud.
-                    Operand::Exact(..) | Operand::Costs(_) if slot == 1 => {}
-                    Operand::Costs(_) => kernel -= pass.expected_log(&*rows, &f, message),
+                    Operand::Exact(..) | Operand::Costs(_) | Operand::Pairs(..) if slot == 1 => {}
+                    Operand::Costs(_) | Operand::Pairs(..) => {
+                        kernel -= pass.expected_log(&*rows, &f, message);
+                    }
                     _ => {
                         let mut sum = [0.0];
                         partition.sum(&sums, &mut sum);

@@ -38,7 +38,7 @@ impl<'p> ExactKernel<'p> {
 
     /// The same of any points, where the cost is a function of them.
     fn entries_at<'a>(&'a self, cloud: Side, points: Points<'a>) -> Box<dyn LogRows + 'a> {
-        Box::new(self.site.exact_rows(cloud, points).ok().flatten().expect(EUCLIDEAN))
+        self.site.exact_rows(cloud, points).ok().flatten().expect(OF_POINTS)
     }
 
     fn seen_from<'a>(&'a self, cloud: Side, seat: &'a Seat<'_>) -> Box<dyn LogRows + 'a> {
@@ -49,8 +49,9 @@ impl<'p> ExactKernel<'p> {
     }
 }
 
-/// Costs that are not given are the squared Euclidean one, and new points do not arrive where they are given.
-const EUCLIDEAN: &str = "costs of points are squared Euclidean, in coordinates that are in range";
+/// Costs that are not given are functions of the points, and new points do not arrive where they are given.
+const OF_POINTS: &str =
+    "costs that are not given are functions of points in coordinates that are in range";
 
 /// Rows of the kernel, over the points of the other cloud, as something to iterate.
 pub(super) fn iterated<'r>(
@@ -188,8 +189,11 @@ impl TermKernel for ExactKernel<'_> {
         if let Some(rows) = self.site.given_costs(cloud, Part::Support) {
             return Ok(Operand::Costs(rows));
         }
+        if let Some(rows) = self.site.pair_rows(cloud, self.site.points(cloud, Part::Support)) {
+            return Ok(Operand::Pairs(rows, self.site.points(cloud, Part::Support)));
+        }
         let others = self.site.points(self.site.opposite(cloud), Part::Support);
-        let (frame, epsilon) = self.site.metric().ok().flatten().expect(EUCLIDEAN);
+        let (frame, epsilon) = self.site.metric().ok().flatten().expect(OF_POINTS);
         let map = SquaredEuclidean::map(&frame, epsilon, &others);
         Ok(Operand::Exact(map, self.site.points(cloud, Part::Support)))
     }

@@ -155,6 +155,7 @@ impl Gauged {
         const PULLED_ROWS: usize = 1024;
         let placed = self.points(cloud, Part::Support);
         let (dim, epsilon) = (placed.dim(), self.gauge.epsilon());
+        let mapped = &self.gauge.ground().mapped(points);
         out.par_chunks_mut(PULLED_ROWS * dim).enumerate().for_each(|(c, out)| {
             let (mut at, mut scratch) = (vec![0.0; dim], vec![0.0; dim]);
             for (i, gradient) in (c * PULLED_ROWS..).zip(out.chunks_exact_mut(dim)) {
@@ -162,9 +163,9 @@ impl Gauged {
                     *g *= -epsilon;
                 }
                 placed.copy_coordinates(i, 0, &mut at);
-                let from = (points, i);
-                let chart = cloud as usize;
-                self.gauge.pull_back(chart, from, &at, masses[i], gradient, &mut scratch);
+                let (from, mass) = ((mapped, i), masses[i]);
+                self.gauge.pull_back(cloud as usize, from, &at, mass, gradient, &mut scratch);
+                self.gauge.ground().pull_back((points, i), mass, gradient, &mut scratch);
             }
         });
     }

@@ -345,7 +345,7 @@ impl TermKernel for LatticeKernel<'_> {
         let nearly = Nearly { slack: slack + 1e-9, log: &log, sums: &sums };
         let rows = self.site.exact_rows(cloud, points.borrowed())?;
         let rows = rows.expect("lattices are for squared Euclidean costs");
-        Ok(partners(&rows, g, count, Some(&nearly)))
+        Ok(partners(&*rows, g, count, Some(&nearly)))
     }
 
     fn operand<'a>(&'a self, state: &'a State, cloud: Side) -> Result<Operand<'a>> {

@@ -34,7 +34,7 @@ pub(crate) use lattice::LatticeKernel;
 pub(crate) use nystrom::NystromKernel;
 pub(crate) use pairwise::Pairwise;
 pub(crate) use plan::{Scaling, TermPlan};
-pub(crate) use site::{Site, Space};
+pub(crate) use site::{PairCost, Site, Space};
 pub(crate) use view::{At, Partners, Seat, View};
 
 use std::fmt;

@@ -8,11 +8,12 @@ use crate::control::Cancel;
 use crate::coordinates::{Frame, check_reach};
 use crate::error::{Error, Result};
 use crate::features::SquaredEuclidean;
+use crate::ground::GroundCost;
 use crate::kernel::Moments;
-use crate::measure::{Measure, Points, extremes};
+use crate::measure::{Measure, Points, coordinates, extremes};
 use crate::numerics::dot;
 use crate::options::Options;
-use crate::rows::{CostMatrix, CostRows, Guarded, LogRows};
+use crate::rows::{CostMatrix, CostRows, GroundRows, LogRows};
 use crate::sinkhorn::unbalanced::{Margin, Unbalanced};
 use crate::words::{Part, Shape, Side, Term, clouds};
 
@@ -37,8 +38,18 @@ pub(crate) enum Space<'p> {
     Framed(Frame),
     /// Costs that are given one by one.
     Matrix(CostMatrix<'p>),
+    /// A cost that is no squared distance, of points in the coordinates of the user.
+    Pairs(PairCost),
     /// The cost is what the features say: points are in the coordinates of the user.
     Features,
+}
+
+/// A cost that is evaluated pair by pair.
+#[derive(Debug, Clone)]
+pub(crate) struct PairCost {
+    pub(crate) cost: GroundCost,
+    /// At most how much the costs of the term differ.
+    pub(crate) range: f64,
 }
 
 impl Space<'_> {
@@ -83,6 +94,7 @@ impl<'p> Site<'p> {
             }
             Space::Framed(frame) => Space::Framed(frame.clone()),
             Space::Matrix(matrix) => Space::Matrix(matrix.clone()),
+            Space::Pairs(pairs) => Space::Pairs(pairs.clone()),
             Space::Features => Space::Features,
         };
         Ok(Site::new(term, measures, options, cancel, space))
@@ -149,7 +161,7 @@ impl<'p> Site<'p> {
         match &self.space {
             Space::Gauged(gauged) => gauged.gauge.constant(),
             Space::Matrix(cost) => cost.least(),
-            Space::Framed(_) | Space::Features => 0.0,
+            Space::Framed(_) | Space::Pairs(_) | Space::Features => 0.0,
         }
     }
 
@@ -196,7 +208,7 @@ impl<'p> Site<'p> {
                 Some((Frame::unit(dim), gauged.gauge.epsilon()))
             }
             Space::Framed(frame) => Some((frame.clone(), frame.epsilon(self.options.epsilon)?)),
-            Space::Matrix(_) | Space::Features => None,
+            Space::Matrix(_) | Space::Pairs(_) | Space::Features => None,
         })
     }
 
@@ -231,12 +243,41 @@ impl<'p> Site<'p> {
         &'a self,
         cloud: Side,
         points: Points<'a>,
-    ) -> Result<Option<Guarded<'a, SquaredEuclidean<'a>>>> {
+    ) -> Result<Option<Box<dyn LogRows + 'a>>> {
+        if let Space::Pairs(_) = &self.space {
+            return Ok(self
+                .pair_rows(cloud, points)
+                .map(|rows| Box::new(self.cancel.guard(rows)) as Box<dyn LogRows>));
+        }
         let others = self.points(self.opposite(cloud), Part::Support);
         let rows = self
             .metric()?
             .map(|(frame, epsilon)| SquaredEuclidean::new(&frame, epsilon, points, &others));
-        Ok(rows.map(|rows| self.cancel.guard(rows)))
+        Ok(rows.map(|rows| Box::new(self.cancel.guard(rows)) as Box<dyn LogRows>))
+    }
+
+    /// The same of a cost that is no squared distance.
+    pub(super) fn pair_rows<'a>(
+        &'a self,
+        cloud: Side,
+        points: Points<'a>,
+    ) -> Option<GroundRows<'a>> {
+        let Space::Pairs(pairs) = &self.space else { return None };
+        let others = self.points(self.opposite(cloud), Part::Support);
+        Some(GroundRows::new(&pairs.cost, self.options.epsilon, points, others))
+    }
+
+    /// The mean cost of independent points of the supports, of a cost that is no squared distance.
+    fn mean_of_pairs(&self) -> Option<f64> {
+        let [x, y] = self.clouds();
+        let rows = self.pair_rows(x, self.points(x, Part::Support))?;
+        let [a, b] = [x, y].map(|cloud| self.measure(cloud).support().weights);
+        let mean = self.span(x).sum(|i| {
+            let (mut row, mut scratch) = (vec![0.0; b.len()], vec![0.0; rows.scratch()]);
+            rows.fill(i, b.len(), &mut row, &mut scratch);
+            a[i] * dot(&row, b)
+        });
+        Some(-self.options.epsilon * mean)
     }
 
     /// Costs that are given, as rows of logarithms of the kernel: of some points of a cloud over the support of the
@@ -275,6 +316,16 @@ impl<'p> Site<'p> {
                     -square / epsilon
                 }))
             }
+            Space::Pairs(pairs) => {
+                let [x, y] = [x, y].map(|cloud| {
+                    coordinates(&pairs.cost.mapped(self.measure(cloud).support().points))
+                });
+                let (dim, epsilon) = (self.measure(self.clouds()[0]).dim(), self.options.epsilon);
+                Some(Box::new(move |i, j| {
+                    let (x, y) = (&x[i * dim..][..dim], &y[j * dim..][..dim]);
+                    -pairs.cost.of_pair(x, y) / epsilon
+                }))
+            }
             Space::Framed(_) | Space::Features => None,
         }
     }
@@ -297,7 +348,7 @@ impl<'p> Site<'p> {
         match &self.space {
             Space::Gauged(gauged) => Ok(gauged.gauge.to_user(squared)),
             Space::Framed(frame) => frame.cost_to_user(squared),
-            Space::Matrix(_) | Space::Features => Ok(squared),
+            Space::Matrix(_) | Space::Pairs(_) | Space::Features => Ok(squared),
         }
     }
 
@@ -327,6 +378,7 @@ impl<'p> Site<'p> {
                 Some(gauged.gauge.to_user(self.clouds().map(square).into_iter().sum()))
             }
             Space::Matrix(matrix) => Some(matrix.mean()),
+            Space::Pairs(_) => self.mean_of_pairs(),
             Space::Framed(_) | Space::Features => None,
         }
     }
@@ -341,6 +393,7 @@ impl<'p> Site<'p> {
                 let [a, b] = self.clouds().map(|cloud| self.measure(cloud).weights());
                 return Some(matrix.weighted_mean(a, b));
             }
+            Space::Pairs(_) => return self.mean_of_pairs(),
             Space::Framed(_) | Space::Features => return None,
         };
         let [(mean_x, square_x), (mean_y, square_y)] = self.clouds().map(|cloud| {
@@ -376,6 +429,7 @@ impl<'p> Site<'p> {
                 scaled(reach[0] + reach[1], gauged.gauge.epsilon())
             }
             Space::Matrix(matrix) => matrix.spread(),
+            Space::Pairs(pairs) => pairs.range,
             Space::Framed(frame) => frame
                 .epsilon(self.options.epsilon)
                 .map_or(f64::INFINITY, |unit| scaled(2.0 * frame.radius(), unit)),
@@ -428,6 +482,10 @@ impl<'p> Site<'p> {
             Space::Framed(frame) => {
                 let epsilon = frame.epsilon(self.options.epsilon)?;
                 check_reach(frame, points, 0..points.len(), epsilon)?;
+                Ok(Arrival { points: points.borrowed(), offsets: None })
+            }
+            Space::Pairs(pairs) => {
+                pairs.cost.check(points)?;
                 Ok(Arrival { points: points.borrowed(), offsets: None })
             }
             Space::Features => Ok(Arrival { points: points.borrowed(), offsets: None }),

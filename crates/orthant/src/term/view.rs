@@ -187,7 +187,7 @@ impl TermPlan<'_> {
         points: &'a Points<'_>,
     ) -> Result<Box<dyn LogRows + 'a>> {
         let rows = self.kernel.site().exact_rows(cloud, points.borrowed())?;
-        Ok(Box::new(rows.expect("only features of the squared Euclidean cost have points beyond")))
+        Ok(rows.expect("only features of the squared Euclidean cost have points beyond"))
     }
 
     /// Brings new points into the coordinates of the kernel.

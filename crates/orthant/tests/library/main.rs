@@ -19,6 +19,7 @@ mod designs;
 mod examples;
 mod features;
 mod gradients;
+mod ground;
 mod maps;
 mod memory;
 mod nystrom;

@@ -449,7 +449,14 @@ fn self_error(own: &[Solution; 2]) -> f64 {
 
 /// What the accuracy of a cross term is relative to, before anything is solved: the divergence of Gaussians.
 fn estimate(clouds: [&Measure<'_>; 2], options: &Options) -> Aim {
-    let values = clouds.map(|cloud| Gauge::own(cloud, options.epsilon).ok()?.gaussian_value());
+    if !options.cost.is_squared_distance()
+        || clouds.iter().any(|c| options.cost.check(c.points()).is_err())
+    {
+        return Aim::Own;
+    }
+    let values = clouds.map(|cloud| {
+        Gauge::own(&options.cost.mapped_measure(cloud), options.epsilon).ok()?.gaussian_value()
+    });
     match values {
         [Some(x), Some(y)] => Aim::Divergence { selves: 0.5 * (x + y), error: 0.0 },
         _ => Aim::Own,
