@@ -97,11 +97,11 @@ impl Scale {
 
 /// A number, `"5%"` of the mean cost, or `"5%std"` of its standard deviation.
 fn epsilon_of(given: &Bound<'_, PyAny>) -> PyResult<Epsilon> {
-    let Ok(text) = given.cast::<PyString>() else {
+    let text = given.cast::<PyString>().map(ToString::to_string).unwrap_or_default();
+    let Some((number, unit)) = text.split_once('%') else {
         return extract(given, "epsilon", "a number").map(Epsilon::Absolute);
     };
-    let text = text.to_string();
-    let part = text.split_once('%').and_then(|(number, unit)| {
+    let part = || {
         let scale = match unit.trim() {
             "" => Scale::MeanCost,
             "std" => Scale::Deviation,
@@ -109,8 +109,8 @@ fn epsilon_of(given: &Bound<'_, PyAny>) -> PyResult<Epsilon> {
         };
         let part: f64 = number.trim().parse().ok()?;
         (part > 0.0 && part.is_finite()).then_some(Epsilon::Part(part / 100.0, scale))
-    });
-    part.ok_or_else(|| {
+    };
+    part().ok_or_else(|| {
         PyValueError::new_err(format!(
             "epsilon must be a number, a part of the mean cost such as '5%', or of the standard deviation of the cost such as \
              '5%std', got {text:?}"

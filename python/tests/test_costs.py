@@ -1,5 +1,7 @@
 """Costs of two points and epsilon as a part of their scale, against SciPy, POT and OTT."""
 
+import pickle
+
 import numpy as np
 import ot
 import pytest
@@ -61,7 +63,13 @@ def test_costs_go_with_divergences_gradients_and_many_clouds():
     x, y, a, b = clouds()
     for cost, _ in all_costs():
         if not callable(cost):
-            assert orthant.divergence(x, y, cost=cost).value > 0
+            apart = orthant.divergence(x, y, 0.4, cost=cost, tolerance=1e-10).value
+            assert apart > 0
+            compared = orthant.compare([x, y], 0.4, cost=cost, tolerance=1e-10, method="dense").matrix
+            assert compared[0, 1] == pytest.approx(apart, abs=1e-8), cost
+            # A plan comes back with its cost.
+            plan = orthant.plan(x, y, 0.4, cost=cost)
+            assert pickle.loads(pickle.dumps(plan))[3, 4] == plan[3, 4]
             gradient = orthant.gradient(x, y, 0.4, a, b, by="x", cost=cost, method="dense", tolerance=1e-11)
             moved = x.copy()
             values = []
@@ -122,7 +130,7 @@ def test_five_percent_of_the_deviation_is_the_epsilon_of_ott():
 
 def test_bad_parts_name_the_remedy():
     x, y, _, _ = clouds()
-    for bad in ("5%foo", "five", "-1%", "0%std"):
+    for bad in ("5%foo", "five%", "-1%", "0%std"):
         with pytest.raises(ValueError, match="such as '5%std'"):
             orthant.rot(x, y, bad)
     with pytest.raises(ValueError, match="standard deviation is zero; give epsilon as a number"):

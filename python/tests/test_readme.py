@@ -41,7 +41,7 @@ TABLE = list(rows())
 
 
 def test_the_table_was_found():
-    assert len(TABLE) == 10
+    assert len(TABLE) == 11
 
 
 WHERE = {

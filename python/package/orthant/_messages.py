@@ -27,6 +27,10 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 and "\n" not in text else f"a {kind}"
 
 
+_MATRIX = "a matrix of costs, with x and y None"
+# Their cost is a function of two points.
+_WITHOUT_MATRICES = ("compare",)
+
 # Names that other libraries have for a setting: the name here, and how the numbers compare.
 FOREIGN: dict[str, tuple[str, str]] = {
     "reg": ("epsilon", "the same number for costs |x - y|^2"),
@@ -42,9 +46,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "tol": ("tolerance", "the L1 error of the marginals"),
     "stopthr": ("tolerance", "the L1 error of the marginals"),
     "threshold": ("tolerance", "the L1 error of the marginals"),
-    "m": ("cost", "a matrix of costs, with x and y None"),
-    "c": ("cost", "a matrix of costs, with x and y None"),
-    "costmatrix": ("cost", "a matrix of costs, with x and y None"),
+    "m": ("cost", _MATRIX),
+    "c": ("cost", _MATRIX),
+    "costmatrix": ("cost", _MATRIX),
     "metric": ("cost", "|x - y|^2 if it is not given; 'euclidean', 'cosine' and others have names"),
     "costfn": ("cost", "|x - y|^2 if it is not given; others have names, or are functions of two points"),
     "p": ("cost", "|x - y|^2, p = 2 without a half, if it is not given; p = 1 is cost='euclidean'"),
@@ -94,7 +98,7 @@ def unknown(function: str, name: str, known: Iterable[str]) -> TypeError:
     plain = name.replace("_", "").lower()
     ours, remark = FOREIGN.get(plain, ("", ""))
     close = [k for k in known if k.replace("_", "").lower() == plain] or difflib.get_close_matches(name, known, n=1)
-    if ours in known:
+    if ours in known and not (remark == _MATRIX and function in _WITHOUT_MATRICES):
         hint = f"; here it is {ours}{f': {remark}' if remark else ''}"
     else:
         hint = f"; did you mean {close[0]}?" if close else ""

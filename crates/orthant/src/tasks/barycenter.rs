@@ -27,8 +27,9 @@
 use std::time::{Duration, Instant};
 
 use crate::control::{Clock, Observer, Stop, Watched, begin};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_clouds};
 use crate::features::FeatureMatrix;
+use crate::ground::GroundCost;
 use crate::kernel::{Arranged, Kernel, Relaxed, Target};
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::{dot, log_sum};
@@ -355,6 +356,11 @@ fn check(
             ("the Nystrom approximation", "use positive features or an exact method");
         return Err(Error::NotFor { what, task, remedy });
     }
+    if options.cost.has_offsets() {
+        // What it has of each point of the support alone would be a price of having mass there.
+        let remedy = "use the squared Euclidean cost at twice the epsilon, or let the points move";
+        return Err(Error::NotFor { what: options.cost.name(), task, remedy });
+    }
     given.check(&options.method)?;
     if debiased {
         check_own((options, given), support.len())?;
@@ -365,6 +371,17 @@ fn check(
             let source = Error::Dimensions { x: measure.dim(), y: support.dim() };
             return Err(Error::InClouds { clouds: [k; 2], source: Box::new(source) });
         }
+        if of_points {
+            in_clouds([k; 2], options.cost.check(measure.points()))?;
+        }
+    }
+    if of_points {
+        options.cost.check(support)?;
+    }
+    if debiased && matches!(options.cost, GroundCost::Function(_)) {
+        // It has to be symmetric.
+        let own = Measure::uniform(support.borrowed());
+        Problem::new(&own, &own, (options, given), Terms::Own)?;
     }
     Ok(())
 }

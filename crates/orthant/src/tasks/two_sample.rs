@@ -45,6 +45,7 @@ use rayon::prelude::*;
 use crate::control::{Clock, Next, Observer, Progress, Stop, memory};
 use crate::error::{Error, Result};
 use crate::features::FeatureMatrix;
+use crate::ground::GroundCost;
 use crate::measure::{Measure, Points, are_counted, coordinates};
 use crate::numerics::simd;
 use crate::options::{Anchors, Method, Options, has_two_maps, is_euclidean, without_gauge};
@@ -395,7 +396,13 @@ fn check(
         if clouds[0].dim() != clouds[1].dim() {
             return Err(Error::Dimensions { x: clouds[0].dim(), y: clouds[1].dim() });
         }
-        if is_euclidean(method) {
+        // In the order of the clouds, not in that of all points.
+        for (cloud, measure) in [Side::X, Side::Y].into_iter().zip(clouds) {
+            let checked = options.cost.check(measure.points());
+            checked.map_err(|error| Error::InCloud { cloud, source: Box::new(error) })?;
+        }
+        // A function has to be symmetric, which the terms of the clouds with themselves say.
+        if is_euclidean(method) && !matches!(options.cost, GroundCost::Function(_)) {
             return Ok(());
         }
     }

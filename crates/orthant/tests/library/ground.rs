@@ -1,5 +1,7 @@
 //! Costs of points other than the squared Euclidean one, against cost matrices of the same cost.
 
+use orthant::barycenter::Barycenters;
+use orthant::two_sample::TwoSampleTest;
 use orthant::{
     CostMatrix, Error, GroundCost, Mahalanobis, Measure, Method, Options, Points, Side, Solution,
     Solver, divergence, plan, rot,
@@ -344,4 +346,82 @@ fn the_scale_of_a_cost_is_that_of_all_pairs() {
     // The scale of the dot product is that of half the squared distance.
     let half = 0.5 * orthant::mean_cost([&x, &y]).unwrap();
     assert!(relative(GroundCost::Dot.mean([&x, &y]).unwrap(), half) < 1e-12);
+}
+
+#[test]
+fn tasks_of_many_clouds_name_the_points_that_a_cost_is_not_defined_at() {
+    let [x, _] = clouds();
+    let mut zero = normal(25, &[1.0, 0.2, 0.5], 0.8, 2);
+    zero[6 * DIM..7 * DIM].fill(0.0);
+    let zero = Measure::uniform(Points::new(zero, DIM).unwrap());
+    let cosine = options(&GroundCost::Cosine, Method::Auto);
+    let test = |cost: &Options, y: &Measure<'_>| {
+        TwoSampleTest::new(cost).permutations(9).run(&x, y).map(|test| test.p_value)
+    };
+    let error = test(&cosine, &zero).unwrap_err();
+    assert!(matches!(error, Error::InCloud { cloud: Side::Y, .. }), "{error}");
+    assert!(error.to_string().contains("point 7 is zero"), "{error}");
+    let mean = |cost: &Options, debiased: bool| {
+        let barycenters = Barycenters::new(cost).debiased(debiased);
+        barycenters.fixed(&[x.clone(), zero.clone()], &[0.5, 0.5], x.points())
+    };
+    let error = mean(&cosine, false).unwrap_err();
+    assert!(error.to_string().contains("cloud 2: point 7 is zero"), "{error}");
+    // One way only.
+    let one_way = GroundCost::function(|x, y| (x[0] - y[0]).max(0.0));
+    let one_way = options(&one_way, Method::Auto);
+    assert!(mean(&one_way, false).is_ok());
+    for error in [test(&one_way, &zero).unwrap_err(), mean(&one_way, true).unwrap_err()] {
+        assert!(error.to_string().contains("symmetric"), "{error}");
+    }
+}
+
+#[test]
+fn barycentres_are_those_of_matrices() {
+    let [x, _] = clouds();
+    let other = Measure::weighted(x.points().clone(), &wide_weights(30, 77)).unwrap();
+    let measures = [x.clone(), other];
+    for (cost, formula) in costs() {
+        if let GroundCost::Dot = cost {
+            let error = Barycenters::new(&options(&cost, Method::dense()))
+                .fixed(&measures, &[0.4, 0.6], x.points())
+                .unwrap_err();
+            assert!(matches!(error, Error::NotFor { .. }), "{error}");
+            continue;
+        }
+        for debiased in [false, true] {
+            // A barycentre with a matrix has histograms on the points of the matrix.
+            let plain = options(&GroundCost::SquaredEuclidean, Method::dense());
+            let expected = Barycenters::new(&plain)
+                .costs(matrix(&x, &x, formula))
+                .debiased(debiased)
+                .fixed(&measures, &[0.4, 0.6], x.points())
+                .unwrap();
+            let found = Barycenters::new(&options(&cost, Method::dense()))
+                .debiased(debiased)
+                .fixed(&measures, &[0.4, 0.6], x.points())
+                .unwrap();
+            let off = found.weights.iter().zip(&expected.weights).map(|(a, b)| (a - b).abs());
+            let off = off.fold(0.0, f64::max);
+            assert!(off < 1e-8, "{cost:?} {debiased}: {off}");
+        }
+    }
+}
+
+/// What a cost has of each point alone cancels in a divergence.
+#[test]
+fn a_test_by_the_dot_product_is_that_of_the_squared_distance_at_twice_the_epsilon() {
+    let [x, y] = [(30, 1), (25, 2)].map(|(n, seed)| {
+        Measure::uniform(Points::new(normal(n, &[0.4, 1.0, -0.6], 0.8, seed), DIM).unwrap())
+    });
+    let test = |cost: GroundCost, epsilon: f64| {
+        let options = Options::builder(epsilon).method(Method::dense()).cost(cost);
+        let options = options.tolerance(1e-10).build().unwrap();
+        TwoSampleTest::new(&options).permutations(19).run(&x, &y).unwrap()
+    };
+    let dot = test(GroundCost::Dot, 0.5);
+    let square = test(GroundCost::SquaredEuclidean, 1.0);
+    assert!((dot.statistic - 0.5 * square.statistic).abs() < 1e-8);
+    assert!((dot.value - 0.5 * square.value).abs() < 1e-8);
+    assert_eq!(dot.p_value, square.p_value);
 }
