@@ -112,7 +112,7 @@ def rot(
         (SciPy's ``minkowski`` with that p), ``"geodesic"`` (the angle) and functions of two arrays are for the methods
         ``"auto"``, ``"dense"`` and ``"online"``. Names are those of ``scipy.spatial.distance.cdist`` and ``ot.dist`` but for
         ``"l1"`` (``cityblock``) and ``"lp:p"`` (``minkowski``), and Mahalanobis is squared, with ``A = VI``. OTT calls them
-        ``costs.Cosine``, ``Dotp``, ``Euclidean`` and ``PNormP(1)``. Or any costs as a matrix, for the methods ``"dense"``
+        ``costs.Cosine``, ``NegDotProduct``, ``Euclidean`` and ``PNormP(1)``. Or any costs as a matrix, for the methods ``"dense"``
         and ``"online"``.
     gauge : bool
         Whether to solve in coordinates in which both clouds have the same mean and covariance: exact, and fewer

@@ -29,18 +29,19 @@ use crate::words::Shape;
 /// |---|---|---|---|
 /// | `SquaredEuclidean` | `sum_k (x_k - y_k)^2` | `sqeuclidean` | `SqEuclidean` |
 /// | `Cosine` | `1 - x.y / (\|x\| \|y\|)` | `cosine` | `Cosine` |
-/// | `Dot` | `-x.y` | | `Dotp` |
+/// | `Dot` | `-x.y` | | `NegDotProduct` |
 /// | `Mahalanobis` | `(x - y)' A (x - y)` | the square of `mahalanobis` with `VI = A` | `SqEuclidean` of `A^(1/2) x` |
 /// | `Euclidean` | `\|x - y\|`, not squared | `euclidean` | `Euclidean` |
 /// | `L1` | `sum_k \|x_k - y_k\|` | `cityblock` | `PNormP(1)` |
 /// | `Lp(p)` | `(sum_k \|x_k - y_k\|^p)^(1/p)` | `minkowski` | the `p`-th root of `p` times `PNormP(p)` |
-/// | `Geodesic` | the angle between `x` and `y`, from 0 to pi | `arccos(1 - cosine)` | `Arccos(n=0)` times pi |
+/// | `Geodesic` | the angle between `x` and `y`, from 0 to pi | `arccos(1 - cosine)` | |
 /// | `Function` | a function of two points | `cdist(x, y, f)` | a `CostFn` |
 ///
 /// The first four have all methods. The others are computed pair by pair: [`Method::Auto`](crate::Method::Auto),
 /// [`Method::dense`](crate::Method::dense) and [`Method::online`](crate::Method::online). They have gradients by points but for
 /// `Function`; where points or coordinates coincide and a cost has a kink, the gradient is that of the symmetric side, 0.
-/// Sinkhorn divergences are never negative for the named costs; a function must be symmetric to have one.
+/// Sinkhorn divergences are never negative where the kernel `exp(-c / eps)` is positive definite: for the named costs, but for
+/// `Lp` with an exponent above 2. A function must be symmetric to have one.
 ///
 /// ```
 /// use orthant::{GroundCost, Measure, Options, Points, rot};
