@@ -47,8 +47,8 @@ macro_rules! methods {
                     self.inner.stop.as_str()
                 }
 
-                /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
-                /// `nystrom`.
+                /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online`,
+                /// `nystrom` or `sampled`.
                 #[getter]
                 fn method(&self) -> &'static str {
                     self.inner.method.as_str()

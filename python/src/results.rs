@@ -4,7 +4,7 @@ use numpy::PyArray1;
 use orthant::{Interval as Range, Solution as Solved, results::Times};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyIterator, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyTuple};
 
 use crate::arrays::{array, frozen};
 use crate::pickle::{Reduced, reduced};
@@ -256,6 +256,20 @@ impl Solution {
         self.inner.corrected_kl
     }
 
+    /// What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, and `estimate`
+    /// with `stderr`, the jackknife estimate of `value` and its standard error, which is no bound; otherwise `None`.
+    #[getter]
+    fn sampling<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(sampling) = self.inner.sampling else { return Ok(None) };
+        let out = PyDict::new(py);
+        out.set_item("size", sampling.size)?;
+        out.set_item("samples", sampling.samples)?;
+        out.set_item("rows", sampling.rows)?;
+        out.set_item("estimate", sampling.estimate.value)?;
+        out.set_item("stderr", sampling.estimate.stderr)?;
+        Ok(Some(out))
+    }
+
     /// How far the `value` is from that of the exact kernel at most, for lattices; otherwise `None`.
     #[getter]
     fn bound(&self) -> Option<f64> {
@@ -310,8 +324,8 @@ impl Solution {
         (self.inner.marginal_gap_x, self.inner.marginal_gap_y)
     }
 
-    /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
-    /// `nystrom`.
+    /// The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online`,
+    /// `nystrom` or `sampled`.
     #[getter]
     fn method(&self) -> &'static str {
         self.inner.method.as_str()

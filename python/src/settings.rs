@@ -10,7 +10,7 @@ use orthant::{
     CostMatrix, Error, GroundCost, Mahalanobis, Measure, Method, Options, Precision, Solver,
     barycenter::Barycenters,
     control::Cancel,
-    options::{Algorithm, Anchors, Cost, Features, Landmarks},
+    options::{Algorithm, Anchors, Cost, Features, Landmarks, SampleSizes},
     two_sample::TwoSampleTest,
 };
 use pyo3::conversion::FromPyObjectOwned;
@@ -250,7 +250,7 @@ enum Use {
 }
 
 const METHODS: &str =
-    "'auto', 'gaussian', 'lattice', 'arccos', 'linear', 'dense', 'online' or 'nystrom'";
+    "'auto', 'gaussian', 'lattice', 'arccos', 'linear', 'dense', 'online', 'nystrom' or 'sampled'";
 const ANCHORS: &str =
     "'sobol', 'adaptive', 'iid', 'orthogonal', 'lattice' or 'paper', or an array of anchors";
 const SOLVERS: &str = "'auto', 'plain', 'anderson' or 'accelerated'";
@@ -578,6 +578,10 @@ fn kernel<'py>(reader: &Reader<'_, 'py>) -> PyResult<Kernel<'py>> {
         "uniform" => Some(Landmarks::Uniform),
         _ => None,
     })?;
+    let sizes = SampleSizes {
+        size: reader.get("sample_size", "an integer of at least 2")?,
+        samples: reader.get("samples", "an integer of at least 2")?,
+    };
     // A number of features, or a place for them, is a choice.
     let chosen = anchors.is_some() || ranked;
     let named = match &*method {
@@ -594,13 +598,14 @@ fn kernel<'py>(reader: &Reader<'_, 'py>) -> PyResult<Kernel<'py>> {
         "dense" => Method::dense(),
         "online" => Method::online(),
         "nystrom" => Method::Nystrom(landmarks.unwrap_or_default()),
+        "sampled" => Method::Sampled(sizes),
         other => {
             let got = shown(PyString::new(reader.0.py(), other).as_any());
             let message = format!("method must be {METHODS}, got {got}");
             return Err(PyValueError::new_err(message));
         }
     };
-    if ranked && matches!(&*method, "linear" | "dense" | "online") {
+    if ranked && matches!(&*method, "linear" | "dense" | "online" | "sampled") {
         return conflict(
             "rank is a number of features of 'gaussian' or 'arccos', of nodes of 'lattice' or of landmarks of \
              'nystrom'; leave it out",

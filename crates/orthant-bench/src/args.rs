@@ -45,6 +45,8 @@ pub(crate) enum Suite {
     Threads,
     /// The lattice: its iteration against stored features, growth of the time to ten million points
     Lattice,
+    /// The exact kernel: a pass over all pairs, on one thread, in 2 to 100 dimensions
+    Exact,
     /// Errors of features against the exact kernel, at the ranks of the README; the race to a certified 1e-3 against
     /// the method of the paper
     Accuracy,

@@ -3,6 +3,7 @@
 mod accuracy;
 mod args;
 mod certificates;
+mod exact;
 mod lattice;
 mod linear;
 mod measure;
@@ -38,6 +39,9 @@ fn run(arguments: &Args) -> Result<(), Failure> {
     }
     if wants(Suite::Lattice) {
         lattice::run(quick)?;
+    }
+    if wants(Suite::Exact) {
+        exact::run(quick)?;
     }
     if wants(Suite::Accuracy) {
         accuracy::run(quick)?;

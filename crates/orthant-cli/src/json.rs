@@ -1,6 +1,7 @@
 //! Results for programs: one schema for all commands, which `docs/schema.json` describes.
 
-use orthant::{Interval, Solution, results::Times};
+use orthant::results::{Sampling, Times};
+use orthant::{Interval, Solution};
 use serde::Serialize;
 
 use crate::settings::SettingsJson;
@@ -64,6 +65,30 @@ impl Ends {
     /// The distance of the farther end.
     pub(crate) fn farthest(self, from: f64) -> f64 {
         (self.high - from).max(from - self.low)
+    }
+}
+
+/// How much of the clouds was sampled, and what that says of the value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct SamplingJson {
+    pub(crate) size: usize,
+    pub(crate) samples: usize,
+    pub(crate) rows: usize,
+    pub(crate) estimate: EstimateJson,
+}
+
+/// An estimate, and its standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct EstimateJson {
+    pub(crate) value: f64,
+    pub(crate) stderr: f64,
+}
+
+impl SamplingJson {
+    pub(crate) fn of(sampling: Sampling) -> Self {
+        let Sampling { size, samples, rows, estimate, .. } = sampling;
+        let estimate = EstimateJson { value: estimate.value, stderr: estimate.stderr };
+        SamplingJson { size, samples, rows, estimate }
     }
 }
 

@@ -7,7 +7,7 @@ use orthant_support::number::{count, number, rough, seconds};
 use serde::Serialize;
 
 use crate::args::PrecisionName;
-use crate::json::{Ends, MethodJson, Moves, Seconds};
+use crate::json::{Ends, EstimateJson, MethodJson, Moves, SamplingJson, Seconds};
 use crate::numbers::{as_known_as, known, with_interval};
 use crate::output::Row;
 use crate::settings::Settings;
@@ -22,6 +22,8 @@ pub(crate) struct Term {
     /// The same of `value_kl`.
     pub(crate) interval_kl: Option<Ends>,
     pub(crate) corrected: Option<f64>,
+    /// What was sampled, if the clouds were.
+    pub(crate) sampling: Option<SamplingJson>,
     /// Of the distance from the value of the exact kernel: 0 if that is what was used.
     pub(crate) error_bound: Option<f64>,
     pub(crate) transport_cost: Option<f64>,
@@ -80,6 +82,7 @@ impl Term {
             interval: s.interval.map(Ends::of),
             interval_kl: s.interval_kl.map(Ends::of),
             corrected: s.corrected,
+            sampling: s.sampling.map(SamplingJson::of),
             error_bound: if is_exact(s) { Some(0.0) } else { s.bound.filter(|b| b.is_finite()) },
             transport_cost: s.transport_cost,
             plan_concentration: s.plan_concentration,
@@ -148,6 +151,7 @@ impl Outcome {
             interval,
             interval_kl: interval,
             corrected: d.corrected(),
+            sampling: None,
             error_bound: if is_exact(&d.cross) { Some(0.0) } else { bound },
             transport_cost,
             plan_concentration: cross.plan_concentration,
@@ -206,6 +210,7 @@ impl Outcome {
         ]);
         rows.extend(self.kernels());
         rows.extend(self.error(settings));
+        rows.extend(self.estimate());
         let converged = if whole.converged {
             "yes".to_owned()
         } else {
@@ -333,6 +338,7 @@ impl Outcome {
             }
             Some(MethodUsed::Lattice) => format!("{rank} nodes"),
             Some(MethodUsed::Nystrom) => format!("{rank} landmarks"),
+            Some(MethodUsed::Sampled) => return self.sampled(),
             Some(MethodUsed::Gaussian) => {
                 let anchors = anchors.unwrap_or("gaussian");
                 return format!("{anchors}, {rank} anchors, {format}");
@@ -340,6 +346,25 @@ impl Outcome {
             _ => format!("{rank} features"),
         };
         format!("{name}, {size}, {format}")
+    }
+
+    /// How much of the clouds was sampled: `sampled, 8 samples of 4,096 points`.
+    fn sampled(&self) -> String {
+        let all = self.terms.as_ref().map_or_else(
+            || vec![self.whole.sampling],
+            |t| [&t.cross, &t.self_x, &t.self_y].map(|t| t.sampling).to_vec(),
+        );
+        let sizes: Vec<SamplingJson> = all.into_iter().flatten().collect();
+        let largest = sizes.iter().map(|s| s.size).max().unwrap_or_default();
+        let samples = sizes.first().map_or(0, |s| s.samples);
+        format!("sampled, {samples} samples of {} points", count(largest))
+    }
+
+    /// What samples of the clouds say of the value, without a bound.
+    fn estimate(&self) -> Option<Row> {
+        let EstimateJson { value, stderr } = self.whole.sampling?.estimate;
+        let note = format!("of the value, standard error {}; no bound", rough(stderr, 1));
+        Some(["estimate".to_owned(), number(value), note])
     }
 
     /// Whether the terms of a divergence share their approximation of the kernel.
@@ -351,6 +376,7 @@ impl Outcome {
             "shared" => {
                 ("one for all terms", "a divergence that is never negative, but for rounding")
             }
+            "per_term" if self.whole.method.name == MethodUsed::Sampled.as_str() => return None,
             "per_term" => ("one for each term", "with an error bound each"),
             _ => return None,
         };
@@ -374,8 +400,13 @@ impl Outcome {
         let farthest = whole.interval_kl.map(|i| i.farthest(whole.value_kl));
         match (whole.interval_kl, farthest) {
             (Some(Ends { kind: "sampled", .. }), Some(farthest)) => {
+                let of = if whole.method.name == MethodUsed::Sampled.as_str() {
+                    "the clouds"
+                } else {
+                    "the plan"
+                };
                 let note =
-                    format!("from samples of the plan, three standard errors; {}", part(farthest));
+                    format!("from samples of {of}, three standard errors; {}", part(farthest));
                 row(at_most(farthest), note)
             }
             (Some(Ends { kind: "bound", .. }), Some(farthest)) => {

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use orthant::anchors::Draw;
 use orthant::{
     GroundCost, Mahalanobis, Measure, Method, Options, Precision,
-    options::{Algorithm, Anchors, Features, Landmarks},
+    options::{Algorithm, Anchors, Features, Landmarks, SampleSizes},
 };
 use orthant_io::ReadOptions;
 use orthant_support::Failure;
@@ -159,12 +159,13 @@ impl<'a> Settings<'a> {
         self.common.kernel.method
     }
 
-    /// Whether an accuracy is promised: by the automatic choice, and by lattices unless their nodes are counted.
+    /// Whether an accuracy is promised: by the automatic choice, and by lattices and samples of any size.
     pub(crate) fn promises(&self) -> bool {
         let kernel = &self.common.kernel;
         let lattice = kernel.anchors == Some(AnchorsName::Lattice)
             || (kernel.method == MethodName::Lattice && kernel.anchors.is_none());
-        kernel.rank.is_none() && (self.is_automatic() || lattice)
+        let sampled = kernel.method == MethodName::Sampled && self.refining.sample_size.is_none();
+        kernel.rank.is_none() && (self.is_automatic() || lattice || sampled)
     }
 
     /// Whether the method is chosen here.
@@ -223,6 +224,15 @@ impl<'a> Settings<'a> {
                  nystrom, {name} has no such number; leave one of the two out"
             )));
         }
+        let sizes = [
+            (self.refining.sample_size.is_some(), "--sample-size is that"),
+            (self.refining.samples.is_some(), "--samples are those"),
+        ];
+        if let Some((_, option)) = sizes.iter().find(|(given, _)| *given)
+            && method != MethodName::Sampled
+        {
+            return Err(Failure::input(format!("{option} of sampled; add --method sampled")));
+        }
         if self.refining.landmarks.is_some() && method != MethodName::Nystrom {
             return Err(Failure::input("--landmarks are those of nystrom; add --method nystrom"));
         }
@@ -272,6 +282,10 @@ impl<'a> Settings<'a> {
             MethodName::Linear => Method::Factored(Features::Linear),
             MethodName::Dense => Method::dense(),
             MethodName::Online => Method::online(),
+            MethodName::Sampled => Method::Sampled(SampleSizes {
+                size: self.refining.sample_size.map(as_count).transpose()?,
+                samples: self.refining.samples.map(as_count).transpose()?,
+            }),
             MethodName::Nystrom => Method::Nystrom(match self.refining.landmarks {
                 Some(LandmarksName::Uniform) => Landmarks::Uniform,
                 Some(LandmarksName::Leverage) | None => Landmarks::Leverage,
@@ -357,6 +371,8 @@ impl<'a> Settings<'a> {
             rho: self.rho()[0],
             uncentred: kernel.uncentred,
             landmarks: self.refining.landmarks.map(|l| name_of(&l)),
+            sample_size: self.refining.sample_size,
+            samples: self.refining.samples,
             no_gauge: self.no_gauge,
             order: kernel.order,
             kappa: kernel.kappa,
@@ -375,6 +391,11 @@ impl<'a> Settings<'a> {
             tol: self.tolerance,
         }
     }
+}
+
+/// A count of points in memory.
+fn as_count(count: u64) -> Result<usize, Failure> {
+    usize::try_from(count).map_err(Failure::input)
 }
 
 /// How a problem is solved, under the names of the options.
@@ -432,6 +453,10 @@ pub(crate) struct KeptSettings {
     rho: Option<f64>,
     uncentred: bool,
     landmarks: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u64>,
     no_gauge: bool,
     order: Option<u8>,
     kappa: Option<f64>,

@@ -1,12 +1,15 @@
 //! The parts of a solve one at a time, for benchmarks.
 
 use crate::anchors::Lattice;
-use crate::coordinates::Gauge;
+use crate::coordinates::{Frame, Gauge};
 use crate::error::{Error, Result};
-use crate::features::{FeatureMap, Gaussian, Mapped};
-use crate::kernel::{Arranged, Factored, HalfKernel, Kernel, Mixed, Separable, Stored, Target};
+use crate::features::{FeatureMap, Gaussian, Mapped, SquaredEuclidean};
+use crate::kernel::{
+    self, AllPairs, Arranged, Factored, HalfKernel, Kernel, Mixed, Recomputed, Separable, Stored,
+    Target,
+};
 use crate::measure::Measure;
-use crate::numerics::simd::Float;
+use crate::rows::TileFloat;
 use crate::term::gauged::Gauged;
 use crate::words::{Part, Side, Term};
 
@@ -29,7 +32,7 @@ pub struct Sweep<'a, T> {
 
 /// Number formats that features can be stored in: `f32` and `f64`.
 #[expect(private_bounds, reason = "the trait is sealed by being private")]
-pub trait Storage: Float {}
+pub trait Storage: TileFloat {}
 impl Storage for f32 {}
 impl Storage for f64 {}
 
@@ -149,4 +152,55 @@ pub fn on_lattice<T: Storage, R>(
         sweep.iterate()?;
     }
     Ok(work(&mut sweep))
+}
+
+/// The exact kernel between two clouds, whose entries are evaluated on the way; see [`over_all_pairs`].
+pub struct PairSweep<'a> {
+    kernel: Box<dyn AllPairs + 'a>,
+    targets: [Arranged<'a>; 2],
+}
+
+impl PairSweep<'_> {
+    /// One iteration: a pass over all pairs. Returns the marginal error.
+    pub fn iterate(&mut self) -> Result<f64> {
+        let [a, b] = &self.targets;
+        let error = self.kernel.update_y(b.ordered())?;
+        self.kernel.update_x(a.ordered())?;
+        Ok(error)
+    }
+}
+
+impl std::fmt::Debug for PairSweep<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PairSweep").finish_non_exhaustive()
+    }
+}
+
+/// Begins a solve with the exact kernel of two clouds, in tiles of the precision `T`, and lets `work` go on.
+///
+/// ```
+/// use orthant::{Measure, Points, bench::over_all_pairs};
+/// let mu = Measure::uniform(Points::new(vec![0.0, 1.0, 2.0], 1)?);
+/// let error = over_all_pairs::<f32, _>(&mu, &mu, 0.5, |sweep| {
+///     sweep.iterate()?;
+///     sweep.iterate()
+/// })??;
+/// assert!(error < 0.1);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+pub fn over_all_pairs<T: Storage, R>(
+    mu: &Measure<'_>,
+    nu: &Measure<'_>,
+    epsilon: f64,
+    work: impl FnOnce(&mut PairSweep<'_>) -> R,
+) -> Result<R> {
+    let gauged = Gauged::new(Gauge::cross(mu, nu, epsilon)?, Term::Cross, [mu, nu])?;
+    let [x, y] = [Side::X, Side::Y].map(|cloud| gauged.points(cloud, Part::Support));
+    let frame = Frame::unit(x.dim());
+    let rows = SquaredEuclidean::new(&frame, gauged.gauge.epsilon(), x.borrowed(), y);
+    let mut kernel = kernel::exact(Recomputed::<T>::new(Box::new(rows)), false);
+    let start: Vec<f64> = mu.support().weights.iter().map(|a| a.ln()).collect();
+    kernel.start(&start)?;
+    let targets = [mu, nu].map(|m| Arranged::same(Target::fixed(m.support().weights)));
+    Ok(work(&mut PairSweep { kernel, targets }))
 }

@@ -34,6 +34,20 @@ pub enum Method {
     /// product with it is not, the solve ends with [`Error::NotPositive`]: at small epsilon, as the
     /// paper reports. Double precision only.
     Nystrom(Landmarks),
+    /// The exact kernel of the squared Euclidean cost, between samples of the clouds: linear time in any number of axes,
+    /// with an interval. Samples grow until the interval is as narrow as the accuracy asks for; where they would come
+    /// near the clouds themselves, the exact kernel takes over.
+    Sampled(SampleSizes),
+}
+
+/// How much of the clouds [`Method::Sampled`] takes; what is not said is found from the accuracy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SampleSizes {
+    /// Points of each cloud in a sample.
+    pub size: Option<usize>,
+    /// Independent samples; 8 where nobody says how many.
+    pub samples: Option<usize>,
 }
 
 impl Method {
@@ -65,6 +79,11 @@ impl Method {
     /// The kernel of the squared Euclidean cost, evaluated on the way.
     pub fn online() -> Self {
         Method::Online(Cost::SquaredEuclidean)
+    }
+
+    /// The exact kernel between samples of the clouds, of sizes that the accuracy asks for.
+    pub fn sampled() -> Self {
+        Method::Sampled(SampleSizes::default())
     }
 
     /// The Nystrom approximation with landmarks by ridge leverage scores.
@@ -556,6 +575,21 @@ impl OptionsBuilder {
         if matches!(o.method, Method::Nystrom(_)) && o.precision == Precision::F32 {
             return Err(Error::SinglePrecision);
         }
+        if let Method::Sampled(SampleSizes { size, samples }) = o.method {
+            for (name, count) in [("the size of samples", size), ("the number of samples", samples)]
+            {
+                if let Some(count) = count.filter(|count| *count < 2) {
+                    return option(name, "at least 2", count as f64);
+                }
+            }
+            if o.is_unbalanced() {
+                return Err(Error::NotFor {
+                    what: "sampled measures",
+                    task: "unbalanced problems",
+                    remedy: "use Method::online()",
+                });
+            }
+        }
         for (precision, smallest) in SMALLEST_TOLERANCE {
             if o.precision == precision && o.tolerance < smallest {
                 return option(
@@ -580,6 +614,16 @@ pub(crate) fn features_of(method: &Method) -> Option<&Features> {
         Method::Factored(features)
         | Method::Dense(Cost::Features(features))
         | Method::Online(Cost::Features(features)) => Some(features),
+        _ => None,
+    }
+}
+
+/// What a method is called that is of one solve only: what depends on many of them, or on the kernel that they share, has
+/// no use for it.
+pub(crate) fn of_one_solve(method: &Method) -> Option<&'static str> {
+    match method {
+        Method::Nystrom(_) => Some("the Nystrom approximation"),
+        Method::Sampled(_) => Some("a sample of the clouds"),
         _ => None,
     }
 }

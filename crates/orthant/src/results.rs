@@ -81,6 +81,9 @@ pub struct Solution {
     pub corrected: Option<f64>,
     /// The best estimate of the `value_kl` of the exact kernel from samples of the plan, where there are such.
     pub corrected_kl: Option<f64>,
+    /// What was sampled, if the measures were: see [`Method::Sampled`](crate::Method::Sampled).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub sampling: Option<Sampling>,
     /// Epsilons that were gone through: 1, or more where it is small, and larger ones led to it.
     pub stages: usize,
     /// Iterations of the exact kernel at the end, if it went on from the potentials of features.
@@ -97,6 +100,41 @@ pub struct Solution {
     pub(crate) weights_y: Vec<f64>,
     /// Pairs of the plan that a certificate was made from.
     pub(crate) pairs: Pairs,
+}
+
+/// How much of the clouds was sampled, and what the samples say of the value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Sampling {
+    /// Points of each cloud in a sample.
+    pub size: usize,
+    /// Independent samples.
+    pub samples: usize,
+    /// Points of the first cloud whose rows were taken with all columns, for the lower end of the interval.
+    pub rows: usize,
+    /// The jackknife estimate of [`Solution::value`] over the samples. No bound, and several times closer than the ends of
+    /// the interval.
+    pub estimate: Estimate,
+}
+
+impl Sampling {
+    /// Of a value that differs by a constant.
+    pub(crate) fn shifted(mut self, by: f64) -> Self {
+        self.estimate.value += by;
+        self
+    }
+}
+
+/// A number that is estimated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error.
+    pub stderr: f64,
 }
 
 /// Where a value is.
@@ -212,6 +250,8 @@ pub enum MethodUsed {
     Online,
     /// The Nystrom approximation.
     Nystrom,
+    /// The exact kernel between samples of the clouds.
+    Sampled,
 }
 
 impl MethodUsed {
@@ -232,6 +272,7 @@ impl MethodUsed {
             MethodUsed::Dense => "dense",
             MethodUsed::Online => "online",
             MethodUsed::Nystrom => "nystrom",
+            MethodUsed::Sampled => "sampled",
         }
     }
 
@@ -247,6 +288,7 @@ impl MethodUsed {
             MethodUsed::Dense,
             MethodUsed::Online,
             MethodUsed::Nystrom,
+            MethodUsed::Sampled,
         ]
         .into_iter()
         .find(|used| used.as_str() == name)

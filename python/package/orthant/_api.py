@@ -83,9 +83,10 @@ def rot(
     method : str
         ``"auto"``: the quickest for the accuracy. ``"lattice"``, ``"gaussian"`` (see ``anchors``), ``"arccos"``,
         ``"linear"``: features, in linear time. ``"dense"``, ``"online"``: exact, with the kernel stored or not.
-        ``"nystrom"``: a baseline.
+        ``"sampled"``: samples of the clouds, solved exactly, for any cost in any number of columns, in linear time with
+        an interval. ``"nystrom"``: a baseline.
     accuracy : float
-        Largest error that ``"auto"`` and lattices may make, relative to ``value_kl``; of a divergence relative to the
+        Largest error that ``"auto"``, lattices and samples may make, relative to ``value_kl``; of a divergence relative to the
         divergence, or to a hundredth of its cross term if that is more. Default: 1e-3.
     allow_exact : bool
         Whether ``"auto"`` may choose the exact kernel, which visits all pairs. Default: True.
@@ -101,6 +102,9 @@ def rot(
         Whether ``anchors="paper"`` is centred at the mean of the points (True) or at the origin.
     landmarks : str
         How ``"nystrom"`` chooses landmarks: ``"leverage"`` or ``"uniform"``.
+    sample_size, samples : int, optional
+        Points of each cloud in a sample of ``"sampled"``, and independent samples. Default: as many points as the
+        accuracy needs, and 8 samples.
     order, kappa, sigma : int, float, float
         Of ``"arccos"``: the order of the arc-cosine kernel (0, 1 or 2), the constant added to it, and the standard
         deviation that its directions are drawn with.
@@ -110,7 +114,7 @@ def rot(
         The cost of two points; default ``"sqeuclidean"``. ``"cosine"`` (``1 - x.y`` of directions), ``"dot"`` (``-x.y``) and
         ``("mahalanobis", A)`` (``(x - y)' A (x - y)``) have all methods. ``"euclidean"`` (not squared), ``"l1"``, ``"lp:3"``
         (SciPy's ``minkowski`` with that p), ``"geodesic"`` (the angle) and functions of two arrays are for the methods
-        ``"auto"``, ``"dense"`` and ``"online"``. Names are those of ``scipy.spatial.distance.cdist`` and ``ot.dist`` but for
+        ``"auto"``, ``"dense"``, ``"online"`` and ``"sampled"``. Names are those of ``scipy.spatial.distance.cdist`` and ``ot.dist`` but for
         ``"l1"`` (``cityblock``) and ``"lp:p"`` (``minkowski``), and Mahalanobis is squared, with ``A = VI``. OTT calls them
         ``costs.Cosine``, ``NegDotProduct``, ``Euclidean`` and ``PNormP(1)``. Or any costs as a matrix, for the methods ``"dense"``
         and ``"online"``.

@@ -99,6 +99,10 @@ class Solution:
     def corrected_kl(self) -> Optional[float]:
         """The best estimate of the `value_kl` of the exact kernel from samples of the plan; `None` if there are none."""
     @property
+    def sampling(self) -> Optional[dict[str, Any]]:
+        """What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, and `estimate`
+        with `stderr`, the jackknife estimate of `value` and its standard error, which is no bound; otherwise `None`."""
+    @property
     def bound(self) -> Optional[float]:
         """How far the `value` is from that of the exact kernel at most, for lattices; otherwise `None`."""
     @property
@@ -127,8 +131,8 @@ class Solution:
         """L1 distances of the marginals of the plan from the weights: of a relaxed marginal a result, and no error."""
     @property
     def method(self) -> str:
-        """The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
-        `nystrom`.
+        """The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online`,
+        `nystrom` or `sampled`.
         """
     @property
     def anchors(self) -> Optional[str]:
@@ -519,8 +523,8 @@ class Barycenter:
         """Why it ended: `converged`, `iteration_limit`, `time_limit` or `requested`."""
     @property
     def method(self) -> str:
-        """The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
-        `nystrom`.
+        """The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online`,
+        `nystrom` or `sampled`.
         """
     @property
     def rank(self) -> int:
@@ -684,8 +688,8 @@ class TwoSample:
         """The regularisation, in units of the cost."""
     @property
     def method(self) -> str:
-        """The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online` or
-        `nystrom`.
+        """The method that was used: `gaussian`, `lattice`, `arccos`, `linear`, `map`, `explicit`, `dense`, `online`,
+        `nystrom` or `sampled`.
         """
     @property
     def rank(self) -> int:

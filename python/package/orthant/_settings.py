@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ._messages import shown, unknown
 from ._orthant import Comparison, Divergence, Done, FeatureMap, Gradient, Progress, Solution, Step
 
-Method = Literal["auto", "gaussian", "lattice", "arccos", "linear", "dense", "online", "nystrom"]
+Method = Literal["auto", "gaussian", "lattice", "arccos", "linear", "dense", "online", "nystrom", "sampled"]
 Anchors = Literal["sobol", "adaptive", "iid", "orthogonal", "lattice", "paper"]
 Solver = Literal["auto", "plain", "anderson", "accelerated"]
 Precision = Literal["f32", "f64"]
@@ -49,6 +49,8 @@ class Settings(TypedDict, total=False):
     q: Optional[float]
     centred: bool
     landmarks: Literal["leverage", "uniform"]
+    sample_size: Optional[int]
+    samples: Optional[int]
     order: int
     kappa: float
     sigma: float
@@ -99,6 +101,8 @@ DEFAULTS: dict[str, Any] = {
     "q": None,
     "centred": True,
     "landmarks": "leverage",
+    "sample_size": None,
+    "samples": None,
     "order": 1,
     "kappa": 0.1,
     "sigma": 1.5,

@@ -191,6 +191,12 @@ pub(crate) struct Refining {
     /// How nystrom draws its landmarks [default: leverage]
     #[arg(long, value_enum, value_name = "LANDMARKS", help_heading = KERNELS)]
     pub(crate) landmarks: Option<LandmarksName>,
+    /// Points of each cloud in a sample of --method sampled [default: as the accuracy needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..), help_heading = KERNELS)]
+    pub(crate) sample_size: Option<u64>,
+    /// Independent samples of --method sampled [default: 8]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(2..), help_heading = KERNELS)]
+    pub(crate) samples: Option<u64>,
 }
 
 /// The two clouds of a command: two files, or two groups of one file.
@@ -274,7 +280,7 @@ pub(crate) struct Problem {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MethodName {
-    /// The quickest for the accuracy: a lattice, Sobol anchors, or exact
+    /// The quickest for the accuracy: a lattice, Sobol anchors, samples of the clouds, or exact
     Auto,
     /// Features of the squared Euclidean cost, linear time; see --anchors
     Gaussian,
@@ -291,6 +297,9 @@ pub(crate) enum MethodName {
     /// The kernel of the squared Euclidean cost from its columns at landmarks, linear time: precise for
     /// large epsilon, fails at small; see --landmarks and --rank
     Nystrom,
+    /// Samples of the clouds, solved exactly: any cost in any number of coordinates, linear time, with an interval; see
+    /// --sample-size
+    Sampled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

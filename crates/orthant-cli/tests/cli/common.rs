@@ -88,12 +88,13 @@ pub(crate) fn table_of(path: &Path) -> (String, Vec<Vec<f64>>) {
 pub(crate) const ENVELOPE: [&str; 5] = ["schema", "version", "command", "files", "settings"];
 
 /// What a transport problem has.
-pub(crate) const TERM: [&str; 20] = [
+pub(crate) const TERM: [&str; 21] = [
     "value",
     "value_kl",
     "interval",
     "interval_kl",
     "corrected",
+    "sampling",
     "error_bound",
     "transport_cost",
     "plan_concentration",

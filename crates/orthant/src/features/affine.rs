@@ -7,13 +7,15 @@
 //! All of it but a constant of each feature is proportional to `1 / eps`, and the gradient by the point is
 //! `2 square x_i + M_k`: that is all that derivatives need.
 
+use std::sync::OnceLock;
+
 use super::{Derivative, FeatureMap};
 use crate::comm::Span;
 use crate::coordinates::Frame;
 use crate::error::Result;
 use crate::measure::Points;
-use crate::numerics::simd;
-use crate::rows::LogRows;
+use crate::numerics::simd::{self, Float, PANEL, PANEL_STEP, Panels, TILE_ROWS};
+use crate::rows::{LogRows, Tiles};
 
 /// The affine form; see the module.
 #[derive(Debug, Clone)]
@@ -186,8 +188,14 @@ impl Derivative for Affine {
 /// The exact kernel `exp(-||x - y||^2 / eps)` of one cloud over another.
 #[derive(Debug)]
 pub(crate) struct SquaredEuclidean<'a> {
-    affine: Affine,
+    frame: Frame,
     points: Points<'a>,
+    epsilon: f64,
+    /// `2 y / eps`.
+    panels: Panels<f64>,
+    single: OnceLock<Panels<f32>>,
+    /// `-|y|^2 / eps`.
+    bias: Vec<f64>,
 }
 
 impl<'a> SquaredEuclidean<'a> {
@@ -198,23 +206,59 @@ impl<'a> SquaredEuclidean<'a> {
         points: Points<'a>,
         others: &Points<'_>,
     ) -> Self {
-        SquaredEuclidean { affine: Self::map(frame, epsilon, others), points }
+        let entry = |k, c| 2.0 / epsilon * frame.coordinate(others, k, c);
+        SquaredEuclidean {
+            frame: frame.clone(),
+            points,
+            epsilon,
+            panels: Panels::new(frame.dim(), others.len(), entry),
+            single: OnceLock::new(),
+            bias: (0..others.len()).map(|k| -norm(frame, others, k) / epsilon).collect(),
+        }
     }
 
     /// Rows of the kernel as features, with an anchor at each of the other points.
     pub(crate) fn map(frame: &Frame, epsilon: f64, others: &Points<'_>) -> Affine {
-        let norm = |k: usize| -> f64 {
-            (0..frame.dim()).map(|c| frame.coordinate(others, k, c).powi(2)).sum()
-        };
         Affine::new(
             frame.clone(),
             others.len(),
             -1.0 / epsilon,
             2.0 / epsilon,
             |k, c| frame.coordinate(others, k, c),
-            |k| [0.0, -norm(k) / epsilon],
+            |k| [0.0, -norm(frame, others, k) / epsilon],
         )
     }
+
+    /// Packs the coordinates of some points, a few at a time, and writes `-|x|^2 / eps`.
+    fn pack<T: Float>(&self, first: usize, common: &mut [f64], packed: &mut [T]) {
+        let dim = self.frame.dim();
+        let groups = common.chunks_mut(TILE_ROWS).zip(packed.chunks_mut(dim * TILE_ROWS));
+        let mut tile = [0.0; TILE];
+        for (g, (common, packed)) in groups.enumerate() {
+            common.fill(0.0);
+            for c in (0..dim).step_by(TILE) {
+                let x = &mut tile[..TILE.min(dim - c)];
+                for (r, common) in common.iter_mut().enumerate() {
+                    let i = first + g * TILE_ROWS + r;
+                    self.frame.copy_coordinates(&self.points, i, c, x);
+                    *common -= x.iter().map(|x| x * x).sum::<f64>();
+                    for (x, packed) in
+                        x.iter().zip(packed[c * TILE_ROWS + r..].iter_mut().step_by(TILE_ROWS))
+                    {
+                        *packed = T::from_f64(*x);
+                    }
+                }
+            }
+            for common in common {
+                *common /= self.epsilon;
+            }
+        }
+    }
+}
+
+/// Squared distance of a point from the origin of the frame.
+fn norm(frame: &Frame, points: &Points<'_>, k: usize) -> f64 {
+    (0..frame.dim()).map(|c| frame.coordinate(points, k, c).powi(2)).sum()
 }
 
 impl LogRows for SquaredEuclidean<'_> {
@@ -223,10 +267,104 @@ impl LogRows for SquaredEuclidean<'_> {
     }
 
     fn rank(&self) -> usize {
-        self.affine.rank()
+        self.bias.len()
     }
 
-    fn fill(&self, first: usize, stride: usize, out: &mut [f64], _: &mut [f64]) {
-        self.affine.fill(&self.points, first, stride, out);
+    fn scratch(&self) -> usize {
+        // The packed coordinates of a few points, a tile, and what it starts from.
+        TILE_ROWS * self.frame.dim() + (TILE_ROWS + 1) * PANEL
+    }
+
+    fn group(&self) -> usize {
+        // The other cloud is read for every group.
+        ROWS
+    }
+
+    fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
+        let (packed, rest) = scratch.split_at_mut(TILE_ROWS * self.frame.dim());
+        let (tile, start) = rest.split_at_mut(TILE_ROWS * PANEL);
+        let mut common = [0.0; TILE_ROWS];
+        for (g, out) in out.chunks_mut(TILE_ROWS * stride).enumerate() {
+            let common = &mut common[..out.len() / stride];
+            self.pack(first + g * TILE_ROWS, common, packed);
+            for (panel, bias) in self.bias.chunks(PANEL).enumerate() {
+                let width = bias.len().next_multiple_of(PANEL_STEP);
+                start[..bias.len()].copy_from_slice(bias);
+                let (start, tile) = (&start[..width], &mut tile[..TILE_ROWS * width]);
+                self.panels.products(packed, panel, start, tile);
+                for ((out, tile), common) in
+                    out.chunks_exact_mut(stride).zip(tile.chunks_exact(width)).zip(&*common)
+                {
+                    let out = &mut out[panel * PANEL..][..bias.len()];
+                    for (out, log) in out.iter_mut().zip(tile) {
+                        *out = log + common;
+                    }
+                }
+            }
+        }
+    }
+
+    fn tiles(&self) -> Option<&dyn Tiles<f64>> {
+        Some(self)
+    }
+
+    fn tiles_f32(&self) -> Option<&dyn Tiles<f32>> {
+        let _ = self.single();
+        Some(self)
+    }
+}
+
+impl SquaredEuclidean<'_> {
+    fn single(&self) -> &Panels<f32> {
+        self.single.get_or_init(|| self.panels.rounded())
+    }
+}
+
+/// The panels of a precision.
+trait In<T> {
+    fn panels(&self) -> &Panels<T>;
+}
+
+impl In<f64> for SquaredEuclidean<'_> {
+    fn panels(&self) -> &Panels<f64> {
+        &self.panels
+    }
+}
+
+impl In<f32> for SquaredEuclidean<'_> {
+    fn panels(&self) -> &Panels<f32> {
+        self.single()
+    }
+}
+
+impl<T: Float> Tiles<T> for SquaredEuclidean<'_>
+where
+    Self: In<T>,
+{
+    fn start(&self, message: &mut [f64]) {
+        for (z, bias) in message.iter_mut().zip(&self.bias) {
+            *z += bias;
+        }
+    }
+
+    fn block(&self, rows: usize) -> [usize; 2] {
+        [rows.next_multiple_of(TILE_ROWS) * self.frame.dim(), 0]
+    }
+
+    fn load(&self, first: usize, common: &mut [f64], (packed, _): (&mut [T], &mut [f64])) {
+        self.pack(first, common, packed);
+    }
+
+    fn tile(
+        &self,
+        (packed, _): (&[T], &[f64]),
+        row: usize,
+        panel: usize,
+        start: &[T],
+        out: &mut [T],
+    ) {
+        let dim = self.frame.dim();
+        let x = &packed[row * dim..(row + TILE_ROWS) * dim];
+        self.panels().products(x, panel, start, out);
     }
 }

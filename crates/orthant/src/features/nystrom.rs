@@ -189,7 +189,7 @@ fn kernel_rows<'p>(
 /// `k(x_i, s_j)` for the points `first, first + 1, ...` and all landmarks.
 fn kernel(source: &SquaredEuclidean<'_>, first: usize, stride: usize, out: &mut [f64]) {
     const ZERO: [f64; 512] = [0.0; 512];
-    source.fill(first, stride, out, &mut []);
+    source.fill(first, stride, out, &mut vec![0.0; source.scratch()]);
     for logs in out.chunks_mut(ZERO.len()) {
         simd::exp_slice(logs, &ZERO[..logs.len()], 0.0);
     }

@@ -5,31 +5,63 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::target::{Step, Tally};
-use super::{DRAW_ROUNDS, LOST, Open, Waiting};
+use super::pool::Pool;
+use super::target::Tally;
+use super::tiles::sized;
+use super::{DRAW_ROUNDS, Open, Waiting};
 use crate::comm::{Partition, Span};
 use crate::numerics::ExactSums;
-use crate::numerics::simd::{self, ColumnSums, Float};
+use crate::numerics::simd::{self, Aligned, Float};
 use crate::rows::{LEAST, LogRows};
 
 /// The passes over one source, with their scratch space: nothing is allocated after `new`.
 #[derive(Debug)]
 pub(crate) struct LogPass {
-    partition: Partition,
-    stride: usize,
+    pub(super) partition: Partition,
+    pub(super) stride: usize,
     /// Rows that are evaluated together.
     group: usize,
-    /// For each chunk: a group of rows, what the source needs, sums and maxima of the columns.
+    pub(super) rank: usize,
+    /// What tiles start from, and the same in their precision.
+    pub(super) start: Vec<f64>,
+    pub(super) rounded: Vec<f64>,
+    pub(super) scratch: Pool<Scratch>,
+    /// For each chunk: sums and maxima of the columns.
+    pub(super) sums: Vec<f64>,
+    pub(super) most: Vec<f64>,
+    pub(super) errors: Vec<f64>,
+    pub(super) tallies: Vec<f64>,
+    /// Sums and maxima over all chunks.
+    pub(super) exact: ExactSums,
+    pub(super) total: Vec<f64>,
+    top: Vec<f64>,
+}
+
+/// What a thread needs for a pass.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    /// A group of rows, and what their source needs.
     logs: Vec<f64>,
     own: Vec<f64>,
-    sums: Vec<f64>,
-    most: Vec<f64>,
-    errors: Vec<f64>,
-    tallies: Vec<f64>,
-    /// Sums and maxima over all chunks.
-    exact: ExactSums,
-    total: Vec<f64>,
-    top: Vec<f64>,
+    /// A block of rows, as its tiles want it: see [`crate::rows::Tiles::load`].
+    pub(super) packed: Vec<f64>,
+    pub(super) whole: Vec<f64>,
+    pub(super) common: Vec<f64>,
+    /// Two tiles.
+    pub(super) tile: Vec<f64>,
+    /// The exponentials of a block.
+    pub(super) kept: Aligned<f64>,
+    /// For every row of a block and every panel: the largest term, and the sum relative to it.
+    pub(super) tops: Vec<f64>,
+    pub(super) parts: Vec<f64>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        let [logs, own, packed, whole, common, tile, tops, parts] = [const { Vec::new() }; 8];
+        let kept = Aligned::zeros(0);
+        Scratch { logs, own, packed, whole, common, tile, kept, tops, parts }
+    }
 }
 
 /// Rows that differ a little from those that are meant: the logarithms of two entries of a row by no more than
@@ -43,12 +75,12 @@ pub(crate) struct Nearly<'a> {
 }
 
 /// The accumulators of one chunk.
-struct Chunk<'a> {
+pub(super) struct Chunk<'a> {
     /// Its first row.
-    first: usize,
-    sums: &'a mut [f64],
-    most: &'a mut [f64],
-    error: &'a mut f64,
+    pub(super) first: usize,
+    pub(super) sums: &'a mut [f64],
+    pub(super) most: &'a mut [f64],
+    pub(super) error: &'a mut f64,
 }
 
 impl LogPass {
@@ -63,12 +95,14 @@ impl LogPass {
         // A group of rows should stay in the second-level cache.
         let group = (8192 / stride).clamp(source.group(), 8);
         let chunks = partition.count();
-        LogPass {
+        let mut pass = LogPass {
             partition,
             stride,
             group,
-            logs: vec![0.0; chunks * group * stride],
-            own: vec![0.0; chunks * source.scratch().max(1)],
+            rank: source.rank(),
+            start: Vec::new(),
+            rounded: Vec::new(),
+            scratch: Pool::default(),
             sums: vec![0.0; chunks * stride],
             most: vec![0.0; chunks * stride],
             errors: vec![0.0; chunks],
@@ -76,7 +110,9 @@ impl LogPass {
             exact: ExactSums::new(stride),
             total: vec![0.0; stride],
             top: vec![0.0; stride],
-        }
+        };
+        pass.prepare_tiles::<f64>(source, false);
+        pass
     }
 
     /// Length of a padded row.
@@ -94,14 +130,17 @@ impl LogPass {
         each: impl Fn(&mut S, Range<usize>, &mut [f64], &mut Chunk<'_>) + Sync,
     ) {
         let (stride, group, chunk) = (self.stride, self.group, self.partition.chunk());
-        let (rows, rank, own) = (source.rows(), source.rank(), source.scratch().max(1));
+        let (rows, rank, own) = (source.rows(), source.rank(), source.scratch());
+        self.scratch.prepare(|scratch| {
+            sized(&mut scratch.logs, group * stride);
+            sized(&mut scratch.own, own);
+        });
+        let scratch = &self.scratch;
         self.sums.fill(0.0);
         self.most.fill(f64::NEG_INFINITY);
         self.errors.fill(0.0);
         (
             shares,
-            self.logs.par_chunks_mut(group * stride),
-            self.own.par_chunks_mut(own),
             self.sums.par_chunks_mut(stride),
             self.most.par_chunks_mut(stride),
             self.errors.par_iter_mut(),
@@ -109,19 +148,22 @@ impl LogPass {
             .into_par_iter()
             .enumerate()
             .with_max_len(1)
-            .for_each(|(c, (mut share, logs, own, sums, most, error))| {
+            .for_each(|(c, (mut share, sums, most, error))| {
                 let first = c * chunk;
                 let mut accumulators = Chunk { first, sums, most, error };
                 let len = chunk.min(rows - first);
-                for start in (0..len).step_by(group) {
-                    let range = start..len.min(start + group);
-                    let logs = &mut logs[..range.len() * stride];
-                    source.fill(first + start, stride, logs, own);
-                    for row in logs.chunks_exact_mut(stride) {
-                        row[rank..].fill(f64::NEG_INFINITY);
+                scratch.with(|Scratch { logs, own: of_source, .. }| {
+                    let (logs, own) = (sized(logs, group * stride), sized(of_source, own));
+                    for start in (0..len).step_by(group) {
+                        let range = start..len.min(start + group);
+                        let logs = &mut logs[..range.len() * stride];
+                        source.fill(first + start, stride, logs, own);
+                        for row in logs.chunks_exact_mut(stride) {
+                            row[rank..].fill(f64::NEG_INFINITY);
+                        }
+                        each(&mut share, range, logs, &mut accumulators);
                     }
-                    each(&mut share, range, logs, &mut accumulators);
-                }
+                });
             });
     }
 
@@ -173,27 +215,32 @@ impl LogPass {
         });
     }
 
-    /// `out_k = log sum_i exp(L_ik + f_i)`.
-    pub(crate) fn column_sums(&mut self, source: &dyn LogRows, f: &[f64], out: &mut [f64]) {
-        let shares = f.par_chunks(self.partition.chunk());
+    /// [`LogPass::column_sums`] of rows that are there as numbers, if they are and that loses nothing.
+    pub(super) fn plain_column_sums(
+        &mut self,
+        source: &dyn LogRows,
+        f: &[f64],
+        out: &mut [f64],
+    ) -> bool {
         let ends = || self.partition.span().maxima(|i| [f[i], -f[i]]);
-        if let Some(top) = plain_top(source, ends) {
-            let (stride, rank) = (self.stride, source.rank());
-            self.run(&Plain(source), shares, |f, rows, values, chunk| {
-                for (row, f) in values.chunks_exact(stride).zip(&f[rows]) {
-                    simd::accumulate(&row[..rank], (f - top).exp(), chunk.sums);
-                }
-            });
-            self.top.fill(top);
-            self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
-            for (out, sum) in out.iter_mut().zip(&self.total) {
-                *out = top + sum.ln();
+        let Some(top) = plain_top(source, ends) else { return false };
+        let (stride, rank) = (self.stride, source.rank());
+        let shares = f.par_chunks(self.partition.chunk());
+        self.run(&Plain(source), shares, |f, rows, values, chunk| {
+            for (row, f) in values.chunks_exact(stride).zip(&f[rows]) {
+                simd::accumulate(&row[..rank], (f - top).exp(), chunk.sums);
             }
-            return;
-        }
-        self.run(source, shares, |f, rows, logs, chunk| {
-            ColumnSums { most: chunk.most, sum: chunk.sums }.add(logs, &f[rows]);
         });
+        self.top.fill(top);
+        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
+        for (out, sum) in out.iter_mut().zip(&self.total) {
+            *out = top + sum.ln();
+        }
+        true
+    }
+
+    /// Adds the columns of all chunks, each relative to its largest term.
+    pub(super) fn add_columns(&mut self, out: &mut [f64]) {
         self.partition.span().max_chunks(&self.most, &mut self.top);
         for (sums, most) in
             self.sums.chunks_exact_mut(self.stride).zip(self.most.chunks_exact(self.stride))
@@ -301,22 +348,6 @@ impl LogPass {
                 }
             }
             each(share, rows, first, logs);
-        });
-    }
-
-    /// `out_i = log sum_k exp(L_ik + z_k)`; `z` padded.
-    pub(crate) fn row_sums(&mut self, source: &dyn LogRows, z: &[f64], out: &mut [f64]) {
-        let stride = self.stride;
-        let shares = out.par_chunks_mut(self.partition.chunk());
-        self.run(source, shares, |out, rows, logs, _| {
-            for (out, row) in out[rows].iter_mut().zip(logs.chunks_exact_mut(stride)) {
-                let top = simd::max_sum(row, z);
-                *out = if top > f64::NEG_INFINITY {
-                    top + simd::exp_slice(row, z, top).ln()
-                } else {
-                    top
-                };
-            }
         });
     }
 
@@ -430,114 +461,7 @@ impl LogPass {
         });
     }
 
-    /// One half-iteration with rows evaluated on the way. `f` holds `log u`, and `next(i, f_i, s_i)`
-    /// is its new value, where `s_i = log sum_k exp(L_ik + z_k)`. The message of the new `u` goes to
-    /// `y`; returns the L1 error `sum_i |exp(f_i + s_i) - a_i|` of the old.
-    pub(crate) fn half_step(
-        &mut self,
-        source: &dyn LogRows,
-        z: &[f64],
-        a: &[f64],
-        f: &mut [f64],
-        y: &mut [f64],
-        next: impl Fn(usize, f64, f64) -> f64 + Sync,
-    ) -> f64 {
-        let stride = self.stride;
-        let shares = f.par_chunks_mut(self.partition.chunk());
-        self.run(source, shares, |f, rows, logs, chunk| {
-            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
-                let (i, f) = (chunk.first + row, &mut f[row]);
-                let top = simd::max_sum(logs, z);
-                let s = top + simd::exp_slice(logs, z, top).ln();
-                *chunk.error += ((*f + s).exp() - a[i]).abs();
-                *f = next(i, *f, s);
-                simd::accumulate(logs, (*f + top).exp(), chunk.sums);
-            }
-        });
-        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
-        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
-            *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
-        }
-        self.error()
-    }
-
-    /// `out_i = log sum_k exp(L_ik + z_k)` and `y_k = log sum_i exp(L_ik + f_i)` in one pass; `z` padded. Where sums
-    /// leave the range of the numbers, `y` is minus infinity.
-    pub(crate) fn exchange(
-        &mut self,
-        source: &dyn LogRows,
-        z: &[f64],
-        f: &[f64],
-        out: &mut [f64],
-        y: &mut [f64],
-    ) {
-        let (stride, chunk) = (self.stride, self.partition.chunk());
-        let shares = (f.par_chunks(chunk), out.par_chunks_mut(chunk));
-        self.run(source, shares.into_par_iter(), |(f, out), rows, logs, chunk| {
-            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
-                let top = simd::max_sum(logs, z);
-                out[row] = top + simd::exp_slice(logs, z, top).ln();
-                simd::accumulate(logs, (f[row] + top).exp(), chunk.sums);
-            }
-        });
-        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
-        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
-            let told = *sum > LOST && *sum < f64::INFINITY;
-            *y = if told { sum.ln() - z } else { f64::NEG_INFINITY };
-        }
-    }
-
-    /// [`LogPass::half_step`] where the marginal is relaxed; also returns what else was added up.
-    pub(crate) fn relaxed_step(
-        &mut self,
-        source: &dyn LogRows,
-        z: &[f64],
-        step: Step<'_>,
-        f: &mut [f64],
-        y: &mut [f64],
-    ) -> Tally {
-        let stride = self.stride;
-        let mut tallies = std::mem::take(&mut self.tallies);
-        tallies.fill(0.0);
-        let shares = (f.par_chunks_mut(self.partition.chunk()), tallies.par_chunks_mut(Tally::LEN));
-        self.run(source, shares.into_par_iter(), |(f, share), rows, logs, chunk| {
-            let mut tally = Tally::load(share);
-            for (row, logs) in rows.zip(logs.chunks_exact_mut(stride)) {
-                let (i, f) = (chunk.first + row, &mut f[row]);
-                let top = simd::max_sum(logs, z);
-                let sum = simd::exp_slice(logs, z, top);
-                let (factor, new) = step.row(i, *f + top, sum, top, &mut tally);
-                *f = new - top;
-                simd::accumulate(logs, factor, chunk.sums);
-            }
-            tally.store(share);
-        });
-        let tally = Tally::total(&tallies, self.partition.span());
-        self.tallies = tallies;
-        self.partition.span().sum_afresh(&mut self.exact, &self.sums, &mut self.total);
-        for ((y, sum), z) in y.iter_mut().zip(&self.total).zip(z) {
-            *y = if *sum > LOST { sum.ln() - z } else { f64::NEG_INFINITY };
-        }
-        tally
-    }
-
-    /// `sum_ik exp(f_i + L_ik + z_k) L_ik`.
-    pub(crate) fn expected_log(&mut self, source: &dyn LogRows, f: &[f64], z: &[f64]) -> f64 {
-        let stride = self.stride;
-        let shares = f.par_chunks(self.partition.chunk());
-        self.run(source, shares, |f, rows, logs, chunk| {
-            for (f, row) in f[rows].iter().zip(logs.chunks_exact(stride)) {
-                // A zero of the kernel carries no mass.
-                *chunk.error += (row.iter().zip(z))
-                    .filter(|(l, _)| **l > f64::NEG_INFINITY)
-                    .map(|(l, z)| (f + l + z).exp() * l)
-                    .sum::<f64>();
-            }
-        });
-        self.error()
-    }
-
-    fn error(&self) -> f64 {
+    pub(super) fn error(&self) -> f64 {
         self.partition.span().sum_few::<1>(&self.errors)[0]
     }
 }

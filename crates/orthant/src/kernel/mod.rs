@@ -22,10 +22,12 @@ mod factored;
 mod logs;
 mod nystrom;
 mod pass;
+mod pool;
 mod recomputed;
 mod separable;
 mod stored;
 mod target;
+mod tiles;
 
 pub(crate) use draw::{Conditional, DRAW_ROUNDS, Open, Waiting};
 pub(crate) use exact::{AllPairs, exact};

@@ -1,16 +1,18 @@
 //! A side whose rows are never stored: exact, and linear in memory.
 
+use std::marker::PhantomData;
+
 use super::target::Step;
 use super::{Builds, ExactHalf, HalfKernel, LogPass, Ordered, Relaxed, Target};
 use crate::comm::{Partition, Span};
 use crate::error::{Error, Result};
-use crate::rows::LogRows;
+use crate::rows::{LogRows, TileFloat};
 use crate::words::Side;
 
-/// Rows evaluated anew in every pass; all arithmetic in double precision and in logarithms.
+/// Rows evaluated anew in every pass, in logarithms: in tiles of the precision `T`, with sums in double precision.
 ///
 /// Memory: a few numbers a row and, for each of at most [`ONLINE_CHUNKS`] chunks, a few rows.
-pub(crate) struct Recomputed<'a> {
+pub(crate) struct Recomputed<'a, T = f64> {
     source: Box<dyn LogRows + 'a>,
     pass: LogPass,
     /// `log u`.
@@ -21,6 +23,7 @@ pub(crate) struct Recomputed<'a> {
     exact: Vec<f64>,
     /// The constant of relaxed updates: see [`Step::level`].
     level: f64,
+    precision: PhantomData<T>,
 }
 
 /// Chunks at most; each owns a few rows of scratch space, which may be as long as the other cloud.
@@ -28,7 +31,7 @@ const ONLINE_CHUNKS: usize = 32;
 /// Messages of plans whose mass is further from 1 than this (as a logarithm) may have lost terms.
 const RANGE: f64 = 50.0;
 
-impl<'a> Recomputed<'a> {
+impl<'a, T: TileFloat> Recomputed<'a, T> {
     pub(crate) fn new(source: Box<dyn LogRows + 'a>) -> Self {
         let rows = source.rows();
         let pass = LogPass::new(&*source, Partition::new(source.span(), ONLINE_CHUNKS));
@@ -39,6 +42,7 @@ impl<'a> Recomputed<'a> {
             z: vec![0.0; stride],
             exact: vec![0.0; stride],
             level: 0.0,
+            precision: PhantomData,
             pass,
             source,
         }
@@ -56,7 +60,7 @@ impl<'a> Recomputed<'a> {
         next: impl Fn(usize, f64, f64) -> f64 + Sync,
     ) -> Result<f64> {
         self.load(z);
-        let error = self.pass.half_step(&*self.source, &self.z, a, &mut self.f, y, next);
+        let error = self.pass.half_step::<T>(&*self.source, &self.z, a, &mut self.f, y, next);
         match self.f.iter().position(|f| !f.is_finite()) {
             None => Ok(error),
             Some(i) => Err(Self::breakdown(i, (a[i].ln() - self.f[i]).exp())),
@@ -73,13 +77,13 @@ impl<'a> Recomputed<'a> {
     ) -> Result<f64> {
         self.load(z);
         let step = Step { relaxed, level: self.level, average };
-        let tally = self.pass.relaxed_step(&*self.source, &self.z, step, &mut self.f, y);
+        let tally = self.pass.relaxed_step::<T>(&*self.source, &self.z, step, &mut self.f, y);
         if let Some(i) = self.f.iter().position(|f| !f.is_finite()) {
             return Err(Self::breakdown(i, self.f[i]));
         }
         let near = tally.log_mass(RANGE);
         let log_mass = near.unwrap_or_else(|| {
-            self.pass.row_sums(&*self.source, &self.z, &mut self.sums);
+            self.pass.row_sums::<f64>(&*self.source, &self.z, &mut self.sums);
             relaxed.log_mass(&self.sums, self.source.span()) + self.level
         });
         self.level -= log_mass;
@@ -108,7 +112,7 @@ impl<'a> Recomputed<'a> {
     }
 }
 
-impl HalfKernel for Recomputed<'_> {
+impl<T: TileFloat> HalfKernel for Recomputed<'_, T> {
     fn span(&self) -> &Span {
         self.source.span()
     }
@@ -147,13 +151,13 @@ impl HalfKernel for Recomputed<'_> {
 
     fn log_apply(&mut self, z: &[f64], out: &mut [f64]) -> Result<()> {
         self.load(z);
-        self.pass.row_sums(&*self.source, &self.z, out);
+        self.pass.row_sums::<f64>(&*self.source, &self.z, out);
         Ok(())
     }
 
     fn exchange(&mut self, z: &[f64], out: &mut [f64], y: &mut [f64]) -> Result<()> {
         self.load(z);
-        self.pass.exchange(&*self.source, &self.z, &self.f, out, y);
+        self.pass.exchange::<T>(&*self.source, &self.z, &self.f, out, y);
         Ok(())
     }
 
@@ -186,7 +190,7 @@ impl HalfKernel for Recomputed<'_> {
     }
 }
 
-impl ExactHalf for Recomputed<'_> {
+impl<T: TileFloat> ExactHalf for Recomputed<'_, T> {
     fn expected_log(&mut self, z: &[f64]) -> f64 {
         self.load(z);
         self.pass.expected_log(&*self.source, &self.f, &self.z)

@@ -311,7 +311,7 @@ impl<'a, T: Float> Stored<'a, T> {
         let mut f = std::mem::take(&mut self.f);
         self.potential(&mut f);
         self.total[..z.len()].copy_from_slice(z);
-        self.pass.row_sums(&*self.source, &self.total, &mut self.factors);
+        self.pass.row_sums::<f64>(&*self.source, &self.total, &mut self.factors);
         let s = &self.factors;
         let error = self.source.span().sum(|i| ((f[i] + s[i]).exp() - a[i]).abs());
         for ((f, s), a) in f.iter_mut().zip(s).zip(a) {

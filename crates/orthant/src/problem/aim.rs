@@ -93,6 +93,9 @@ impl Problem<'_> {
             self.options.method,
             Method::Factored(Features::Gaussian(Anchors::Lattice { .. }))
         );
+        if let Method::Sampled(sizes) = self.options.method {
+            return sizes.size.is_none();
+        }
         let named = lattice && self.given.is_empty() && self.options.lattice_rank().is_none();
         self.is_automatic() || named
     }
@@ -169,7 +172,9 @@ impl Problem<'_> {
             }
             KernelChoice::Random { rank, .. } => (choose::Kind::Sobol, rank),
             KernelChoice::Adaptive { rank } => (choose::Kind::Adaptive, rank),
-            KernelChoice::Exact { .. } | KernelChoice::Nystrom { .. } => {
+            KernelChoice::Exact { .. }
+            | KernelChoice::Nystrom { .. }
+            | KernelChoice::Sampled(_) => {
                 return tolerance.map(|_| same(None));
             }
         };

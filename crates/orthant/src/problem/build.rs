@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::Terms;
 use super::aim::Aim;
-use super::choose::stores_pairs;
+use super::choose::{self, stores_pairs};
 use super::given::{Given, form_of};
 use super::limits::{Matrices, check_features, check_lattice, check_memory, check_nystrom};
 use crate::anchors::{Draw, Lattice, MOST_AXES};
@@ -20,15 +20,15 @@ use crate::features::{
 use crate::ground::GroundCost;
 use crate::kernel::Factors;
 use crate::measure::{Measure, coordinates};
-use crate::options::{Anchors, Cost, Features, Method, Options};
+use crate::options::{Anchors, Cost, Features, Method, Options, SampleSizes};
 use crate::results::{Kernels, MethodUsed};
 use crate::rows::CostMatrix;
 use crate::sampling::Pairs;
 use crate::term::gauged::{Axes, Gauged, GaugedTerm};
 use crate::term::lattices::most_nodes;
 use crate::term::{
-    ExactKernel, FeatureKernel, FeatureSource, Form, LatticeKernel, NystromKernel, PairCost, Site,
-    Space, TermKernel, thinned,
+    ExactKernel, FeatureKernel, FeatureSource, Form, LatticeKernel, NystromKernel, PairCost,
+    SampledKernel, Site, Space, TermKernel, thinned,
 };
 use crate::words::{Part, Shape, Side, Term, clouds};
 
@@ -68,6 +68,20 @@ impl<'s, 'p> Setting<'s, 'p> {
 
     fn site(&self, term: Term, space: Space<'p>) -> Site<'p> {
         Site::new(term, [self.mu, self.nu], self.options, self.clock.cancel(), space)
+    }
+
+    /// What is asked of samples, if the clouds are to be sampled; of a cost without features that may be chosen.
+    fn sampled_sizes(&self) -> Option<SampleSizes> {
+        match self.options.method {
+            Method::Sampled(sizes) => Some(sizes),
+            Method::Auto => {
+                let sizes = self.terms.list().iter().flat_map(|&term| {
+                    self.measures(clouds(term)).map(|m| m.support().len() as f64)
+                });
+                choose::may_sample(sizes, self.options).then(SampleSizes::default)
+            }
+            _ => None,
+        }
     }
 
     /// A term in coordinates that all terms can share.
@@ -264,6 +278,8 @@ pub(crate) enum KernelChoice {
         landmarks: Landmarks,
         count: usize,
     },
+    /// All pairs of samples of the clouds.
+    Sampled(SampleSizes),
 }
 
 /// What the features of the options are, before there are kernels.
@@ -313,6 +329,10 @@ pub(super) fn named<'p>(
             let kernels = chosen(choice, Form::Features, setting.gauged()?, setting, None)?;
             Ok((kernels, None))
         }
+        Method::Sampled(sizes) => {
+            let choice = KernelChoice::Sampled(*sizes);
+            Ok((chosen(choice, Form::Features, setting.gauged()?, setting, None)?, None))
+        }
         Method::Auto => unreachable!("automatic choices are made first"),
     }
 }
@@ -361,7 +381,9 @@ pub(super) fn of_pairs<'p>(setting: Setting<'_, 'p>) -> Result<(TermKernels<'p>,
     if mu.dim() != nu.dim() {
         return Err(Error::Dimensions { x: mu.dim(), y: nu.dim() });
     }
+    let sizes = setting.sampled_sizes();
     let (stored, reason) = match &options.method {
+        Method::Auto if sizes.is_some() => (false, Some(choose::SAMPLED.to_owned())),
         Method::Auto => {
             let sizes = setting.terms.list().iter().map(|&term| {
                 let [x, y] = setting.measures(clouds(term)).map(|m| m.support().len() as f64);
@@ -379,9 +401,25 @@ pub(super) fn of_pairs<'p>(setting: Setting<'_, 'p>) -> Result<(TermKernels<'p>,
     for &term in setting.terms.list() {
         let cost = pair_cost(term, setting)?;
         let site = setting.site(term, Space::Pairs(cost));
-        terms.put(term, Box::new(ExactKernel::new(site, stored)));
+        terms.put(term, over_pairs(site, stored, sizes));
     }
-    Ok((TermKernels::new(terms, MethodUsed::over_pairs(stored), Kernels::Exact), reason))
+    let (used, kernels) = match sizes {
+        Some(_) => (MethodUsed::Sampled, Kernels::PerTerm),
+        None => (MethodUsed::over_pairs(stored), Kernels::Exact),
+    };
+    Ok((TermKernels::new(terms, used, kernels), reason))
+}
+
+/// The kernel of a cost over all pairs, of the clouds or of samples of them.
+fn over_pairs<'p>(
+    site: Site<'p>,
+    stored: bool,
+    sizes: Option<SampleSizes>,
+) -> Box<dyn TermKernel + 'p> {
+    match sizes {
+        Some(sizes) => Box::new(SampledKernel::new(site, sizes)),
+        None => Box::new(ExactKernel::new(site, stored)),
+    }
 }
 
 /// The cost of a term, checked: that of a function pair by pair.
@@ -429,7 +467,8 @@ pub(super) fn of_given<'p>(setting: Setting<'_, 'p>) -> Result<Option<TermKernel
     given.check(&options.method)?;
     let form = form_of(&options.method);
     if let Some(matrix) = &given.costs {
-        let stored = form != Form::Pairs { stored: false };
+        let sampled = matches!(options.method, Method::Sampled(_));
+        let stored = form != Form::Pairs { stored: false } && !sampled;
         if stored {
             setting.check_pairs()?;
         }
@@ -501,15 +540,20 @@ fn of_costs<'p>(
     if spread > 1e9 * epsilon || !spread.is_finite() {
         return Err(Error::CostsTooWide { epsilon, spread });
     }
+    let sizes = match setting.options.method {
+        Method::Sampled(sizes) => Some(sizes),
+        _ => None,
+    };
+    let used = sizes.map_or(MethodUsed::over_pairs(stored), |_| MethodUsed::Sampled);
     let mut terms: ByTerm<Box<dyn TermKernel + 'p>> = ByTerm::default();
     for &term in setting.terms.list() {
         let site = setting.site(term, Space::Matrix(matrix.clone()));
-        terms.put(term, Box::new(ExactKernel::new(site, stored)));
+        terms.put(term, over_pairs(site, stored, sizes));
     }
     let remedy = "solve the three terms with a matrix each";
     Ok(TermKernels {
         without_selves: Some(["a cost matrix", remedy]),
-        ..TermKernels::new(terms, MethodUsed::over_pairs(stored), Kernels::Shared)
+        ..TermKernels::new(terms, used, Kernels::Shared)
     })
 }
 
@@ -581,6 +625,13 @@ pub(super) fn chosen<'p>(
                 Ok(boxed(Box::new(ExactKernel::new(site, stored))))
             })?;
             (kernels, MethodUsed::over_pairs(stored), Kernels::Exact)
+        }
+        KernelChoice::Sampled(sizes) => {
+            let kernels = gauged.try_map(|term, gauged| {
+                let site = setting.site(term, Space::gauged(gauged));
+                Ok(boxed(Box::new(SampledKernel::new(site, sizes))))
+            })?;
+            (kernels, MethodUsed::Sampled, Kernels::PerTerm)
         }
         KernelChoice::Random { .. } | KernelChoice::Adaptive { .. } => {
             let map = map_of(choice, gauged.first(), setting, plans);
@@ -666,7 +717,8 @@ pub(super) fn map_of(
         }
         KernelChoice::Exact { .. }
         | KernelChoice::Lattice { .. }
-        | KernelChoice::Nystrom { .. } => unreachable!("these are no maps of random anchors"),
+        | KernelChoice::Nystrom { .. }
+        | KernelChoice::Sampled(_) => unreachable!("these are no maps of random anchors"),
     }
 }
 

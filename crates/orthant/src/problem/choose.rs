@@ -18,7 +18,7 @@ use crate::features::{self, FeatureMap, Gaussian};
 use crate::measure::Points;
 use crate::numerics::log_sum;
 use crate::numerics::simd::Float;
-use crate::options::{Options, Precision};
+use crate::options::{Options, Precision, SampleSizes};
 use crate::sampling::certificate::Strata;
 use crate::sampling::stratified;
 use crate::term::gauged::{Axes, Gauged, GaugedTerm};
@@ -60,6 +60,30 @@ const HALF_WIDTH: f64 = 0.3;
 /// Iterations of the exact kernel after random features: see [`crate::sinkhorn::polish`].
 const POLISH: f64 = 6.0;
 
+/// Why samples are chosen.
+pub(crate) const SAMPLED: &str = "samples of the clouds say enough, whatever the number of axes";
+
+/// Points of a sample for an accuracy of one, at least, and samples: errors fall like the size of a sample.
+const SAMPLE: [f64; 2] = [40.0, 1024.0];
+const SAMPLES: f64 = 8.0;
+/// Nanoseconds of a pair of a point and a sample, and of one within a sample, all iterations together.
+const SAMPLED_PAIR: [f64; 2] = [2.0, 40.0];
+/// Iterations of a solve.
+const SOLVE: f64 = 40.0;
+
+/// Points that samples are likely to have.
+fn sample_size(options: &Options) -> f64 {
+    (SAMPLE[0] / options.accuracy).max(SAMPLE[1])
+}
+
+/// Whether samples of clouds of these sizes may be quicker than all pairs.
+pub(crate) fn may_sample(sizes: impl Iterator<Item = f64>, options: &Options) -> bool {
+    // A quarter of a cloud, and the exact kernel is better.
+    sizes.fold(f64::INFINITY, f64::min) >= 4.0 * sample_size(options)
+        && options.gauge
+        && !options.is_unbalanced()
+}
+
 /// What a method would cost.
 struct Offer {
     kernel: KernelChoice,
@@ -95,13 +119,22 @@ pub(crate) fn choose(
         offers.push(Offer { kernel, time: time_of_pairs, text, good: true });
     }
     offers.extend(lattice_offer(terms, options));
+    if may_sample(terms.iter().flat_map(GaugedTerm::sizes), options) {
+        let points: f64 = terms.iter().flat_map(GaugedTerm::sizes).sum();
+        let size = sample_size(options);
+        let own = 2.0 * terms.len() as f64 * size * size * SAMPLED_PAIR[1];
+        let time = SAMPLES * (points * size * SAMPLED_PAIR[0] + own) / SOLVE;
+        let (kernel, text) = (KernelChoice::Sampled(SampleSizes::default()), SAMPLED.to_owned());
+        offers.push(Offer { kernel, time, text, good: true });
+    }
     // Lattices are at their best where they exist; random anchors need a closer look at the points.
     let quick = offers.iter().any(|o| matches!(o.kernel, KernelChoice::Lattice { .. }));
     if !quick {
         let gauged = shared()?;
         let gauged = gauged.as_ref().unwrap_or(terms[0].gauged);
-        // No slower than all pairs, if these are possible.
-        let most = (options.exact && pairs <= MANY_PAIRS).then_some(time_of_pairs);
+        // No slower than all pairs, if these are possible, or than samples.
+        let possible = |offer: &&Offer| offer.kernel != kernel || pairs <= MANY_PAIRS;
+        let most = offers.iter().filter(possible).map(|offer| offer.time).reduce(f64::min);
         offers.extend(random_offer(terms, gauged, options, most, (clock, observer))?);
     }
     offers.sort_by(|a, b| b.good.cmp(&a.good).then(a.time.total_cmp(&b.time)));

@@ -7,7 +7,7 @@ use crate::comm::Span;
 use crate::control::Stop;
 use crate::error::{Error, Result};
 use crate::measure::Measure;
-use crate::results::{Certainty, Interval, Solution, Times};
+use crate::results::{Certainty, Interval, MethodUsed, Solution, Times};
 use crate::sinkhorn::Outcome;
 use crate::term::{KernelError, Scaling, Solved, Task, Values};
 use crate::words::{Part, Side, Term};
@@ -44,8 +44,17 @@ impl Problem<'_> {
         begun: Instant,
     ) -> (Solution, Scaling) {
         let around = self.around(task, &solved);
-        let Solved { outcome, builds, transport_cost, error, rank, state, pairs, messages } =
-            solved;
+        let Solved {
+            outcome,
+            builds,
+            transport_cost,
+            error,
+            rank,
+            state,
+            pairs,
+            messages,
+            sampling,
+        } = solved;
         let site = self.kernel(task.run.term).site();
         let [x, y] = site.clouds();
         let epsilon = self.options.epsilon;
@@ -109,7 +118,11 @@ impl Problem<'_> {
             iterations: outcome.iterations,
             stop: outcome.stop,
             rank,
-            method: self.kernels.used,
+            // Samples that would have been nearly all of the clouds.
+            method: match (self.kernels.used, &sampling) {
+                (MethodUsed::Sampled, None) => MethodUsed::Online,
+                (used, _) => used,
+            },
             anchors: self.anchors(),
             reason: self.reason.clone(),
             bound: error.bound,
@@ -117,6 +130,7 @@ impl Problem<'_> {
             interval_kl: around.interval(value_kl),
             corrected: around.corrected.map(|c| value + c).filter(|_| !unbalanced),
             corrected_kl: around.corrected.map(|c| value_kl + c),
+            sampling: sampling.map(|sampling| sampling.shifted(value - value_kl)),
             stages: 1,
             polished: self.polishes.then_some(outcome.iterations),
             builds: builds.count,
@@ -133,7 +147,7 @@ impl Problem<'_> {
     /// and the best guess.
     fn around(&self, task: &Task<'_>, solved: &Solved) -> Around {
         let (outcome, epsilon) = (&solved.outcome, self.options.epsilon);
-        let KernelError { bound, sampled: bounds, rounding } = solved.error;
+        let KernelError { bound, sampled: bounds, rounding, exact, settled } = solved.error;
         let dual = task.unbalanced.as_ref().map(|u| (u, u.dual(&outcome.f, &outcome.g, 0.0)));
         let value = dual.map_or_else(|| task.values(outcome).value, |(_, dual)| dual.value);
         // A dual value is a lower bound at any time, and that of a plan of other marginals is too low by at most what
@@ -152,6 +166,7 @@ impl Problem<'_> {
         let potentials = [&outcome.f[..], &outcome.g];
         let marginals = [&outcome.x.sums[..], &outcome.y.sums];
         let slack = match dual {
+            _ if settled => 0.0,
             None => 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]),
             Some((unbalanced, dual)) => unbalanced.shortfall(&dual, potentials, marginals, ranges),
         };
@@ -168,7 +183,7 @@ impl Problem<'_> {
         let sampled = bounds.map(|s| within(change(s.low), change(s.high), Certainty::Sampled));
         let corrected = bounds.map(|s| change(s.corrected));
         let interval = match (bound, sampled) {
-            _ if self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
+            _ if exact || self.is_exact() => Some(within(0.0, 0.0, Certainty::Exact)),
             (Some(one), Some(two)) => {
                 let narrower = two.width() < one.width() && two.contains(0.0);
                 Some(if narrower { two } else { one })

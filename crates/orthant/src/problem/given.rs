@@ -36,6 +36,9 @@ impl Given<'_> {
             (Some(_), None, Method::Nystrom(_)) => {
                 refused("the Nystrom approximation", costs, exact)
             }
+            (None, Some(_), Method::Sampled(_)) => {
+                refused("a sample of the clouds", "matrices of features", exact)
+            }
             (None, Some(_), Method::Nystrom(_)) => {
                 refused("the Nystrom approximation", "matrices of features", exact)
             }

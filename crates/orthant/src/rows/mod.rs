@@ -3,12 +3,15 @@
 mod costs;
 mod ground;
 mod guarded;
+mod tiles;
 
 pub use costs::CostMatrix;
 pub(crate) use costs::{CostRows, FeatureCost};
 pub(crate) use ground::GroundRows;
+pub(crate) use tiles::{TileFloat, Tiles, WholeRows};
 
 use crate::comm::Span;
+use crate::numerics::simd::PANEL;
 
 /// A source of rows of logarithms, evaluated on demand.
 pub(crate) trait LogRows: Send + Sync {
@@ -35,6 +38,16 @@ pub(crate) trait LogRows: Send + Sync {
 
     /// Writes the rows `first, first + 1, ...` to the rows of `out`, which are `stride` apart.
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]);
+
+    /// The rows in tiles, where these are quicker than one row after the other.
+    fn tiles(&self) -> Option<&dyn Tiles<f64>> {
+        None
+    }
+
+    /// The same in single precision.
+    fn tiles_f32(&self) -> Option<&dyn Tiles<f32>> {
+        None
+    }
 
     /// Whether the numbers themselves are there, between [`LEAST`] and [`MOST`]: whoever wants them, times something
     /// moderate, need not take logarithms first.
@@ -70,6 +83,14 @@ impl<R: LogRows + ?Sized> LogRows for &R {
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
         (**self).fill(first, stride, out, scratch);
+    }
+
+    fn tiles(&self) -> Option<&dyn Tiles<f64>> {
+        (**self).tiles()
+    }
+
+    fn tiles_f32(&self) -> Option<&dyn Tiles<f32>> {
+        (**self).tiles_f32()
     }
 
     fn is_plain(&self) -> bool {

@@ -34,7 +34,7 @@ use crate::kernel::{Arranged, Kernel, Relaxed, Target};
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::{dot, log_sum};
 use crate::options::{
-    Algorithm, Anchors, Method, Options, has_two_maps, is_euclidean, without_gauge,
+    Algorithm, Anchors, Options, has_two_maps, is_euclidean, of_one_solve, without_gauge,
 };
 use crate::problem::{Described, Given, Problem, Start, Terms};
 use crate::results::{MethodUsed, Times};
@@ -351,9 +351,8 @@ fn check(
         let (what, remedy) = ("a relaxed marginal (rho, reach)", "leave it out");
         return Err(Error::NotFor { what, task, remedy });
     }
-    if let Method::Nystrom(_) = options.method {
-        let (what, remedy) =
-            ("the Nystrom approximation", "use positive features or an exact method");
+    if let Some(what) = of_one_solve(&options.method) {
+        let remedy = "use positive features or an exact method";
         return Err(Error::NotFor { what, task, remedy });
     }
     if options.cost.has_offsets() {

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::gradient::Gradient;
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::dot;
-use crate::options::{Method, Options};
+use crate::options::{Method, Options, of_one_solve};
 use crate::problem::{Aim, Given, Problem, SharedMap, Start, Terms};
 use crate::results::{Divergence, Kernels, Solution, Times};
 use crate::solver::Solver;
@@ -398,12 +398,9 @@ impl<'s> Descent<'s> {
                 return Err(Error::InClouds { clouds: [k; 2], source: Box::new(source) });
             }
         }
-        if let Method::Nystrom(_) = self.options.method {
-            return Err(Error::NoDerivative {
-                by: "the points",
-                reason: "the Nystrom approximation depends on them through its landmarks too",
-                remedy: "use positive features or an exact method",
-            });
+        if let Some(what) = of_one_solve(&self.options.method) {
+            let (task, remedy) = ("moving points", "use positive features or an exact method");
+            return Err(Error::NotFor { what, task, remedy });
         }
         Ok(())
     }

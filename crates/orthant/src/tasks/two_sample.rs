@@ -48,7 +48,9 @@ use crate::features::FeatureMatrix;
 use crate::ground::GroundCost;
 use crate::measure::{Measure, Points, are_counted, coordinates};
 use crate::numerics::simd;
-use crate::options::{Anchors, Method, Options, has_two_maps, is_euclidean, without_gauge};
+use crate::options::{
+    Anchors, Method, Options, has_two_maps, is_euclidean, of_one_solve, without_gauge,
+};
 use crate::problem::{Aim, Described, Given, Problem, Start, Terms};
 use crate::results::{Divergence, Interval, MethodUsed, Times};
 use crate::rows::{CostMatrix, LogRows};
@@ -374,9 +376,8 @@ fn check(
         return Err(Error::Masses { x, y });
     }
     let method = &options.method;
-    if matches!(method, Method::Nystrom(_)) {
-        let (what, remedy) =
-            ("the Nystrom approximation", "use positive features or an exact method");
+    if let Some(what) = of_one_solve(method) {
+        let remedy = "use positive features or an exact method";
         return Err(Error::NotFor { what, task, remedy });
     }
     given.check(method)?;

@@ -28,6 +28,10 @@ impl<'p> ExactKernel<'p> {
         ExactKernel { site, stored }
     }
 
+    pub(super) fn site(&self) -> &Site<'p> {
+        &self.site
+    }
+
     /// Some points of a cloud over the support of the opposite one.
     fn entries(&self, cloud: Side, part: Part) -> Box<dyn LogRows + '_> {
         match self.site.given_costs(cloud, part) {
@@ -53,50 +57,69 @@ impl<'p> ExactKernel<'p> {
 const OF_POINTS: &str =
     "costs that are not given are functions of points in coordinates that are in range";
 
+/// How the entries of a kernel are held while it is iterated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) stored: bool,
+    pub(super) precision: Precision,
+}
+
+impl Held {
+    /// As the options say. Entries that are evaluated on the way are in double precision.
+    pub(super) fn new(stored: bool, site: &Site<'_>) -> Self {
+        let precision = if stored { site.options().precision } else { Precision::F64 };
+        Held { stored, precision }
+    }
+
+    /// Of sums of the entries.
+    fn rounding(self) -> f64 {
+        match self.precision {
+            Precision::F32 => f32::ROUNDING,
+            Precision::F64 => f64::ROUNDING,
+        }
+    }
+}
+
 /// Rows of the kernel, over the points of the other cloud, as something to iterate.
 pub(super) fn iterated<'r>(
     rows: Box<dyn LogRows + 'r>,
-    stored: bool,
-    site: &Site<'_>,
+    held: Held,
+    is_self: bool,
 ) -> Box<dyn AllPairs + 'r> {
-    match (stored, site.options().precision) {
-        (false, _) => kernel::exact(Recomputed::new(rows), site.is_self()),
-        (true, Precision::F32) => kernel::exact(Stored::<f32>::new(rows), site.is_self()),
-        (true, Precision::F64) => kernel::exact(Stored::<f64>::new(rows), site.is_self()),
+    match (held.stored, held.precision) {
+        (false, Precision::F32) => kernel::exact(Recomputed::<f32>::new(rows), is_self),
+        (false, Precision::F64) => kernel::exact(Recomputed::<f64>::new(rows), is_self),
+        (true, Precision::F32) => kernel::exact(Stored::<f32>::new(rows), is_self),
+        (true, Precision::F64) => kernel::exact(Stored::<f64>::new(rows), is_self),
     }
 }
 
 /// Solves a term with rows of its kernel over the points of the other cloud.
 pub(super) fn solve(
     rows: Box<dyn LogRows + '_>,
-    stored: bool,
-    site: &Site<'_>,
+    held: Held,
     task: &Task<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Solved> {
-    let mut kernel = iterated(rows, stored, site);
+    let mut kernel = iterated(rows, held, task.is_self());
     let outcome = task.solve(&mut *kernel, observer)?;
     let (log, builds) = (kernel.expected_log(), kernel.builds());
-    Ok(solved(site, task, outcome, log, builds, stored))
+    Ok(solved(task, outcome, log, builds, held))
 }
 
 /// With the mean `log` of the logarithm of the kernel under the plan.
 pub(super) fn solved(
-    site: &Site<'_>,
     task: &Task<'_>,
     outcome: Outcome,
     log: f64,
     builds: Builds,
-    stored: bool,
+    held: Held,
 ) -> Solved {
-    let rounding = match (stored, site.options().precision) {
-        (true, Precision::F32) => f32::ROUNDING,
-        _ => f64::ROUNDING,
-    };
     Solved {
-        transport_cost: Some(-site.options().epsilon * log / task.mass(&outcome)),
+        transport_cost: Some(-task.run.epsilon * log / task.mass(&outcome)),
         rank: outcome.g.len(),
-        error: KernelError { bound: None, sampled: None, rounding },
+        error: KernelError { exact: true, ..KernelError::of_features(None, None, held.rounding()) },
+        sampling: None,
         state: State::default(),
         pairs: Pairs::default(),
         messages: Vec::new(),
@@ -110,7 +133,7 @@ pub(super) fn log_sums(rows: &dyn LogRows, g: &[f64]) -> Vec<f64> {
     let mut message = vec![0.0; simd::padded(g.len())];
     message[..g.len()].copy_from_slice(g);
     let mut out = vec![0.0; rows.rows()];
-    LogPass::of(rows).row_sums(rows, &message, &mut out);
+    LogPass::of(rows).row_sums::<f64>(rows, &message, &mut out);
     out
 }
 
@@ -132,12 +155,12 @@ impl TermKernel for ExactKernel<'_> {
         if let Some((rough, start)) = &task.rough {
             return polish::solve(rows, &self.site, task, (*rough, start), work.observer);
         }
-        solve(rows, self.stored, &self.site, task, work.observer)
+        solve(rows, Held::new(self.stored, &self.site), task, work.observer)
     }
 
     fn iterated(&self) -> Box<dyn Kernel + '_> {
         let rows = self.entries(self.site.clouds()[0], Part::Support);
-        iterated(rows, self.stored, &self.site)
+        iterated(rows, Held::new(self.stored, &self.site), self.site.is_self())
     }
 
     fn stored_numbers(&self, [n, m]: [f64; 2]) -> f64 {

@@ -178,7 +178,8 @@ impl<'p> FeatureKernel<'p> {
             outcome,
             builds,
             transport_cost,
-            error: KernelError { bound, sampled, rounding: T::ROUNDING },
+            error: KernelError::of_features(bound, sampled, T::ROUNDING),
+            sampling: None,
             rank: self.source.rank(),
             state: State { shift, ..State::default() },
             pairs,
@@ -282,7 +283,8 @@ impl TermKernel for FeatureKernel<'_> {
             }
             (Form::Pairs { stored }, _) => {
                 let rows = self.entries(x, Part::Support);
-                exact::solve(rows, stored, &self.site, task, work.observer)
+                let held = exact::Held::new(stored, &self.site);
+                exact::solve(rows, held, task, work.observer)
             }
         }
     }
@@ -293,7 +295,7 @@ impl TermKernel for FeatureKernel<'_> {
             (Form::Features, Precision::F64) => self.iterated_in::<f64>(),
             (Form::Pairs { stored }, _) => {
                 let rows = self.entries(self.site.clouds()[0], Part::Support);
-                exact::iterated(rows, stored, &self.site)
+                exact::iterated(rows, exact::Held::new(stored, &self.site), self.site.is_self())
             }
         }
     }
@@ -331,7 +333,7 @@ impl TermKernel for FeatureKernel<'_> {
         LogPass::of(&*source).column_sums(&*source, g, &mut message[..source.rank()]);
         let rows = self.features(cloud, part);
         let mut out = vec![0.0; rows.rows()];
-        LogPass::of(&*rows).row_sums(&*rows, &message, &mut out);
+        LogPass::of(&*rows).row_sums::<f64>(&*rows, &message, &mut out);
         Ok(out)
     }
 

@@ -134,7 +134,8 @@ impl<'p> LatticeKernel<'p> {
         let solved = Solved {
             transport_cost,
             builds,
-            error: KernelError { bound, sampled: None, rounding: T::ROUNDING },
+            error: KernelError::of_features(bound, None, T::ROUNDING),
+            sampling: None,
             rank: lattice.rank(),
             state: State::of_lattice(lattice.clone()),
             pairs: Pairs::default(),

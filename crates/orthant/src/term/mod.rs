@@ -8,6 +8,7 @@
 //! | features | products of positive features, stored or over all pairs | `features.rs` |
 //! | lattice | features on a lattice, as products over the axes | `lattice.rs` |
 //! | Nystrom | products of signed features | `nystrom.rs` |
+//! | sampled | the kernel of the cost, between samples of the clouds | `sampled/` |
 //!
 //! Nobody outside of these files asks which one it is. A solve ends with a [`Scaling`], and both together are the
 //! [`TermPlan`]: entries, sums, samples, conditional means and derivatives of the plan.
@@ -23,6 +24,7 @@ mod nystrom;
 mod pairwise;
 mod plan;
 mod polish;
+mod sampled;
 mod site;
 pub(crate) mod thinned;
 mod view;
@@ -34,6 +36,7 @@ pub(crate) use lattice::LatticeKernel;
 pub(crate) use nystrom::NystromKernel;
 pub(crate) use pairwise::Pairwise;
 pub(crate) use plan::{Scaling, TermPlan};
+pub(crate) use sampled::SampledKernel;
 pub(crate) use site::{PairCost, Site, Space};
 pub(crate) use view::{At, Partners, Seat, View};
 
@@ -46,6 +49,7 @@ use crate::error::Result;
 use crate::features::{Affine, lattice_map};
 use crate::kernel::{Builds, Kernel};
 use crate::measure::Points;
+use crate::results::Sampling;
 use crate::rows::LogRows;
 use crate::sampling::Pairs;
 use crate::sampling::certificate::Bounds;
@@ -184,6 +188,17 @@ pub(crate) struct KernelError {
     pub(crate) sampled: Option<Bounds>,
     /// Of sums in the precision of the kernel.
     pub(crate) rounding: f64,
+    /// Whether the kernel is that of the cost: its iterations are all that counts.
+    pub(crate) exact: bool,
+    /// Whether iterations have nothing to do with it.
+    pub(crate) settled: bool,
+}
+
+impl KernelError {
+    /// Of a kernel of features.
+    fn of_features(bound: Option<f64>, sampled: Option<Bounds>, rounding: f64) -> Self {
+        KernelError { bound, sampled, rounding, exact: false, settled: false }
+    }
 }
 
 /// What the kernel of a term leaves after a solve.
@@ -199,6 +214,8 @@ pub(crate) struct Solved {
     pub(crate) pairs: Pairs,
     /// What the clouds last sent over stored features.
     pub(crate) messages: Vec<Vec<f64>>,
+    /// What was sampled, if the measures were.
+    pub(crate) sampling: Option<Sampling>,
 }
 
 /// What a solve changed of its kernel.

@@ -63,7 +63,8 @@ impl TermKernel for NystromKernel<'_> {
         Ok(Solved {
             transport_cost: Some(self.site.cost_to_user(squared)?),
             builds,
-            error: KernelError { bound: None, sampled: None, rounding: f64::ROUNDING },
+            error: KernelError::of_features(None, None, f64::ROUNDING),
+            sampling: None,
             rank: self.factors.landmarks(),
             state: State::default(),
             pairs: Pairs::default(),

@@ -55,7 +55,7 @@ impl Pairwise<'_> {
                 };
                 let mut features = vec![0.0; simd::padded(this.rank())];
                 sampling::row(this, i, &mut features, &mut vec![0.0; this.scratch()]);
-                LogPass::of(other).row_sums(other, &features, &mut out);
+                LogPass::of(other).row_sums::<f64>(other, &features, &mut out);
                 out.iter_mut().zip(others).for_each(|(out, g)| *out = (*out + own + g).exp());
             }
         }
@@ -95,7 +95,7 @@ impl Pairwise<'_> {
 
 /// Mean of `log k` under the plan with these potentials, of rows over the points of the second cloud.
 pub(super) fn mean_log(rows: Box<dyn LogRows + '_>, f: &[f64], g: &[f64]) -> f64 {
-    let mut rows = Recomputed::new(rows);
+    let mut rows = Recomputed::<f64>::new(rows);
     rows.set_potential(f);
     rows.expected_log(g)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::exact::{iterated, solved};
+use super::exact::{Held, iterated, solved};
 use super::lattice::on_lattice;
 use super::{Site, Solved, Task, TermKernel};
 use crate::control::Observer;
@@ -31,7 +31,8 @@ pub(super) fn solve(
     observer: &mut dyn Observer,
 ) -> Result<Solved> {
     let (goal, run) = (task.goal(), task.run);
-    let mut kernel = iterated(rows, false, site);
+    let held = Held::new(false, site);
+    let mut kernel = iterated(rows, held, site.is_self());
     let deadline = run.time.and_then(|time| Instant::now().checked_add(time));
     let least = match site.options().precision {
         Precision::F32 => LEAST_CHANGE[0],
@@ -56,5 +57,5 @@ pub(super) fn solve(
     let (iterations, stop) = ended;
     let outcome = sinkhorn::outcome(&mut *kernel, goal, iterations, (stop, 0.0))?;
     let log = kernel.expected_log();
-    Ok(solved(site, task, outcome, log, Builds::default(), false))
+    Ok(solved(task, outcome, log, Builds::default(), held))
 }

@@ -58,6 +58,23 @@ impl Space<'_> {
     }
 }
 
+/// Points of the support of a cloud: some of them, or all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chosen<'c> {
+    cloud: Side,
+    points: Option<&'c [usize]>,
+}
+
+impl<'c> Chosen<'c> {
+    pub(super) fn all(cloud: Side) -> Self {
+        Chosen { cloud, points: None }
+    }
+
+    pub(super) fn some(cloud: Side, points: &'c [usize]) -> Self {
+        Chosen { cloud, points: Some(points) }
+    }
+}
+
 /// New points in the coordinates of the kernel.
 pub(super) struct Arrival<'a> {
     pub(super) points: Points<'a>,
@@ -278,6 +295,51 @@ impl<'p> Site<'p> {
             a[i] * dot(&row, b)
         });
         Some(-self.options.epsilon * mean)
+    }
+
+    /// The kernel of the cost between points of the two clouds of the term, where there is one.
+    pub(super) fn between<'a>(
+        &'a self,
+        rows: Chosen<'_>,
+        columns: Chosen<'_>,
+    ) -> Box<dyn LogRows + 'a> {
+        if let Space::Matrix(cost) = &self.space {
+            let indices = |chosen: Chosen<'_>| -> Vec<usize> {
+                let kept = self.measure(chosen.cloud).indices(true);
+                let of = |i: usize| kept.map_or(i, |kept| kept[i]);
+                match chosen.points {
+                    Some(points) => points.iter().map(|&i| of(i)).collect(),
+                    None => (0..self.span(chosen.cloud).len()).map(of).collect(),
+                }
+            };
+            let transposed = rows.cloud == Side::Y && !self.is_self();
+            let (rows, columns) = (indices(rows), indices(columns));
+            let entries = CostRows::new(cost, rows, columns, transposed, self.options.epsilon);
+            return Box::new(self.cancel.guard(entries));
+        }
+        let points = |chosen: Chosen<'_>| {
+            let points = self.points(chosen.cloud, Part::Support);
+            match chosen.points {
+                Some(some) => points.select(some),
+                None => points,
+            }
+        };
+        if let Space::Pairs(pairs) = &self.space {
+            let epsilon = self.options.epsilon;
+            let rows = GroundRows::new(&pairs.cost, epsilon, points(rows), points(columns));
+            return Box::new(self.cancel.guard(rows));
+        }
+        let (frame, epsilon) = self.metric().ok().flatten().expect("a cost of points, in range");
+        let rows = SquaredEuclidean::new(&frame, epsilon, points(rows), &points(columns));
+        Box::new(self.cancel.guard(rows))
+    }
+
+    /// The error that the kernel may have, in units of the cost, if it is not what the accuracy says of the term.
+    pub(super) fn kernel_error(&self) -> Option<f64> {
+        match &self.space {
+            Space::Gauged(gauged) => gauged.error,
+            _ => None,
+        }
     }
 
     /// Costs that are given, as rows of logarithms of the kernel: of some points of a cloud over the support of the

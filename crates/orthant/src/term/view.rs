@@ -266,7 +266,7 @@ fn seen(pass: &mut LogPass, rows: &dyn LogRows, z: &[f64], columns: &[f64]) -> V
     padded[..z.len()].copy_from_slice(z);
     let mut view = View::new(rows.rows(), columns.len() / pass.stride());
     if columns.is_empty() {
-        pass.row_sums(rows, &padded, &mut view.sums);
+        pass.row_sums::<f64>(rows, &padded, &mut view.sums);
     } else {
         pass.row_means(rows, &padded, columns, &mut view.sums, &mut view.means);
     }

@@ -27,6 +27,7 @@ mod observer;
 mod oracles;
 mod plan;
 mod polish;
+mod sampled;
 mod scales;
 mod solvers;
 mod threads;

@@ -10,6 +10,7 @@ mod affine;
 mod aligned;
 mod exp;
 mod log;
+mod panels;
 mod separable;
 mod sweep;
 
@@ -17,6 +18,9 @@ pub(crate) use affine::{Start, affine};
 pub(crate) use aligned::Aligned;
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
 pub(crate) use log::ln_row;
+pub(crate) use panels::{
+    PANEL, PANEL_STEP, Panels, TILE_ROWS, add_rows, exp_tile, join_panels, mean_log,
+};
 pub(crate) use separable::{gather, multiply, powers, scatter};
 pub(crate) use sweep::{accumulate, dot, fused_block, scale_row};
 
@@ -67,6 +71,10 @@ pub(crate) trait Float:
     fn add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     fn mul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+    fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn reduce_max<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+    /// `a - b`.
+    fn minus(a: Self, b: Self) -> Self;
     /// `exp(x)` for `x <= 0`, zero below [`Float::FLUSH`].
     fn exp_nonpositive<const FMA: bool>(x: Self) -> Self;
     /// `exp(x)` for `|x| < 80`.
@@ -145,6 +153,18 @@ impl Float for f32 {
         simd.reduce_sum_f32s(a)
     }
     #[inline(always)]
+    fn max<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+        simd.max_f32s(a, b)
+    }
+    #[inline(always)]
+    fn reduce_max<S: Simd>(simd: S, a: S::f32s) -> f32 {
+        simd.reduce_max_f32s(a)
+    }
+    #[inline(always)]
+    fn minus(a: f32, b: f32) -> f32 {
+        a - b
+    }
+    #[inline(always)]
     fn exp_nonpositive<const FMA: bool>(x: f32) -> f32 {
         exp::exp_f32::<FMA>(x)
     }
@@ -204,6 +224,18 @@ impl Float for f64 {
     #[inline(always)]
     fn sum<S: Simd>(simd: S, a: S::f64s) -> f64 {
         simd.reduce_sum_f64s(a)
+    }
+    #[inline(always)]
+    fn max<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> S::f64s {
+        simd.max_f64s(a, b)
+    }
+    #[inline(always)]
+    fn reduce_max<S: Simd>(simd: S, a: S::f64s) -> f64 {
+        simd.reduce_max_f64s(a)
+    }
+    #[inline(always)]
+    fn minus(a: f64, b: f64) -> f64 {
+        a - b
     }
     #[inline(always)]
     fn exp_nonpositive<const FMA: bool>(x: f64) -> f64 {

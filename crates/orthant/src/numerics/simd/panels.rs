@@ -1,0 +1,374 @@
+//! Small products of a few rows with many columns, and their exponentials while they are in the first-level cache: what
+//! sums over all pairs of points are made of.
+
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::{Aligned, Float, dispatch, fused};
+
+/// Columns of a tile: a panel. With [`TILE_ROWS`] rows it stays in the first-level cache in any number of axes.
+pub(crate) const PANEL: usize = 64;
+/// Rows of a tile: with two vectors of each, what fits in the registers.
+pub(crate) const TILE_ROWS: usize = 4;
+/// Widths of panels are multiples of this, the numbers in two vectors of single precision.
+pub(crate) const PANEL_STEP: usize = 16;
+
+/// Columns that are packed together, a cache line of them.
+const fn line<T>() -> usize {
+    64 / size_of::<T>()
+}
+
+/// The columns of a matrix, packed for products with a few rows at a time: for each line of columns, coordinate by
+/// coordinate.
+#[derive(Debug)]
+pub(crate) struct Panels<T> {
+    dim: usize,
+    columns: usize,
+    data: Aligned<T>,
+}
+
+impl<T: Float> Panels<T> {
+    /// With `entry(k, c)` as coordinate `c` of column `k`.
+    pub(crate) fn new(
+        dim: usize,
+        columns: usize,
+        entry: impl Fn(usize, usize) -> f64 + Sync,
+    ) -> Self {
+        let padded = columns.next_multiple_of(PANEL_STEP);
+        let mut data = Aligned::zeros(dim * padded);
+        data.par_chunks_mut(dim * line::<T>()).enumerate().for_each(|(l, packed)| {
+            for (c, packed) in packed.chunks_exact_mut(line::<T>()).enumerate() {
+                let columns = l * line::<T>()..columns;
+                for (out, k) in packed.iter_mut().zip(columns) {
+                    *out = T::from_f64(entry(k, c));
+                }
+            }
+        });
+        Panels { dim, columns, data }
+    }
+
+    /// `out[r][k] = start[k] + sum_c x[c][r] M[c][k]` for the columns of a panel, as many as `start` has, and
+    /// [`TILE_ROWS`] rows, packed coordinate by coordinate.
+    pub(crate) fn products(&self, x: &[T], panel: usize, start: &[T], out: &mut [T]) {
+        let columns = panel * PANEL * self.dim..(panel * PANEL + start.len()) * self.dim;
+        dispatch(Products { x, dim: self.dim, panel: &self.data[columns], start, out });
+    }
+}
+
+impl Panels<f64> {
+    /// The same columns in single precision.
+    pub(crate) fn rounded(&self) -> Panels<f32> {
+        let dim = self.dim;
+        let line = line::<f64>();
+        let entry = |k: usize, c: usize| self.data[(k / line * dim + c) * line + k % line];
+        Panels::new(dim, self.columns, entry)
+    }
+}
+
+struct Products<'a, T> {
+    x: &'a [T],
+    dim: usize,
+    panel: &'a [T],
+    start: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Float> WithSimd for Products<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        // Vectors of a line, and those that are computed together.
+        match 64 / size_of::<T::Vector<S>>() {
+            1 => self.run::<S, 1, 1>(simd),
+            2 => self.run::<S, 2, 2>(simd),
+            4 => self.run::<S, 4, 4>(simd),
+            8 => self.run::<S, 8, 4>(simd),
+            _ => self.run::<S, 16, 4>(simd),
+        }
+    }
+}
+
+impl<T: Float> Products<'_, T> {
+    #[inline(always)]
+    fn run<S: Simd, const LINE: usize, const W: usize>(self, simd: S) {
+        let Products { x, dim, panel, start, out } = self;
+        let start = T::vectors::<S>(start);
+        let out = T::vectors_mut::<S>(out);
+        let width = start.len();
+        let (x, _) = x.as_chunks::<TILE_ROWS>();
+        let (panel, _) = T::vectors::<S>(panel).as_chunks::<LINE>();
+        for l in 0..width / LINE {
+            let lines = &panel[l * dim..(l + 1) * dim];
+            for v0 in (0..LINE).step_by(W) {
+                let k = l * LINE + v0;
+                // No closures here: they would not inherit the instruction set.
+                let mut acc = [[T::splat(simd, T::ZERO); W]; TILE_ROWS];
+                for acc in &mut acc {
+                    acc.copy_from_slice(&start[k..k + W]);
+                }
+                for (x, m) in x.iter().zip(lines) {
+                    for r in 0..TILE_ROWS {
+                        let x = T::splat(simd, x[r]);
+                        for v in 0..W {
+                            acc[r][v] = T::mul_add(simd, x, m[v0 + v], acc[r][v]);
+                        }
+                    }
+                }
+                for r in 0..TILE_ROWS {
+                    out[r * width + k..r * width + k + W].copy_from_slice(&acc[r]);
+                }
+            }
+        }
+    }
+}
+
+/// The largest entry of each row of a tile, and the sum of the exponentials relative to it, which go to `out`. Rows are
+/// `out.len() / tops.len()` numbers. A row of minus infinities has no exponentials.
+pub(crate) fn exp_tile<T: Float>(logs: &[T], out: &mut [T], tops: &mut [f64], sums: &mut [f64]) {
+    dispatch(ExpTile { logs, out, tops, sums });
+}
+
+struct ExpTile<'a, T> {
+    logs: &'a [T],
+    out: &'a mut [T],
+    tops: &'a mut [f64],
+    sums: &'a mut [f64],
+}
+
+impl<T: Float> WithSimd for ExpTile<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        if fused::<S>() { self.run::<S, true>(simd) } else { self.run::<S, false>(simd) }
+    }
+}
+
+impl<T: Float> ExpTile<'_, T> {
+    #[inline(always)]
+    fn run<S: Simd, const FMA: bool>(self, simd: S) {
+        let ExpTile { logs, out, tops, sums } = self;
+        let width = out.len() / tops.len();
+        for (((logs, out), top), sum) in
+            logs.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(tops).zip(sums)
+        {
+            let vectors = T::vectors::<S>(logs);
+            let mut most = [vectors[0]; 2];
+            for pair in vectors.chunks(2) {
+                for (most, v) in most.iter_mut().zip(pair) {
+                    *most = T::max(simd, *most, *v);
+                }
+            }
+            let largest = T::reduce_max(simd, T::max(simd, most[0], most[1]));
+            *top = largest.to_f64();
+            if *top == f64::NEG_INFINITY {
+                out.fill(T::ZERO);
+                *sum = 0.0;
+                continue;
+            }
+            for (out, log) in out.iter_mut().zip(logs) {
+                *out = T::exp_nonpositive::<FMA>(T::minus(*log, largest));
+            }
+            let mut parts = [T::splat(simd, T::ZERO); 2];
+            for pair in T::vectors::<S>(out).chunks(2) {
+                for (part, v) in parts.iter_mut().zip(pair) {
+                    *part = T::add(simd, *part, *v);
+                }
+            }
+            *sum = T::sum(simd, T::add(simd, parts[0], parts[1])).to_f64();
+        }
+    }
+}
+
+/// Puts the panels of a row together, each with its largest term and the sum of the exponentials relative to it: the largest
+/// term of all, and the sum relative to that. Terms become the factors by which the sums count.
+pub(crate) fn join_panels(tops: &mut [f64], sums: &[f64]) -> (f64, f64) {
+    let top = tops.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if top == f64::NEG_INFINITY {
+        tops.fill(0.0);
+        return (top, 0.0);
+    }
+    dispatch(Join { tops, top });
+    (top, tops.iter().zip(sums).map(|(factor, sum)| factor * sum).sum())
+}
+
+struct Join<'a> {
+    tops: &'a mut [f64],
+    top: f64,
+}
+
+impl WithSimd for Join<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        if fused::<S>() { self.run::<true>() } else { self.run::<false>() }
+    }
+}
+
+impl Join<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for t in self.tops {
+            *t = f64::exp_nonpositive::<FMA>(*t - self.top);
+        }
+    }
+}
+
+/// `sums_k += sum_r weights_r rows[r][k]`, of rows that are `width` numbers apart.
+pub(crate) fn add_rows<T: Float>(rows: &[T], width: usize, weights: &[f64], sums: &mut [f64]) {
+    dispatch(AddWeighted { rows, width, weights, sums });
+}
+
+struct AddWeighted<'a, T> {
+    rows: &'a [T],
+    width: usize,
+    weights: &'a [f64],
+    sums: &'a mut [f64],
+}
+
+impl<T: Float> WithSimd for AddWeighted<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        if fused::<S>() { self.run::<true>() } else { self.run::<false>() }
+    }
+}
+
+impl<T: Float> AddWeighted<'_, T> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        // So many columns at a time that their sums stay in registers.
+        const STEP: usize = 16;
+        let AddWeighted { rows, width, weights, sums } = self;
+        for (start, sums) in (0..width).step_by(STEP).zip(sums.chunks_mut(STEP)) {
+            let mut total = [0.0; STEP];
+            for (row, w) in rows.chunks_exact(width).zip(weights) {
+                let row = &row[start..start + STEP];
+                for (total, x) in total.iter_mut().zip(row) {
+                    let x = x.to_f64();
+                    *total = if FMA { x.mul_add(*w, *total) } else { *total + x * w };
+                }
+            }
+            for (sum, total) in sums.iter_mut().zip(total) {
+                *sum += total;
+            }
+        }
+    }
+}
+
+/// `sum_k exps_k (logs_k - z_k)` over the entries that carry mass.
+pub(crate) fn mean_log<T: Float>(exps: &[T], logs: &[T], z: &[f64]) -> f64 {
+    let of = |((e, l), z): ((&T, &T), &f64)| {
+        let e = e.to_f64();
+        // A zero of the kernel carries no mass.
+        if e > 0.0 { e * (l.to_f64() - z) } else { 0.0 }
+    };
+    exps.iter().zip(logs).zip(z).map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::simd::run_baseline;
+
+    fn check<T: Float>(tolerance: f64) {
+        for (dim, columns) in [(1, 3), (2, 64), (5, 100), (28, 150), (50, 16)] {
+            let entry = |k: usize, c: usize| ((k * 7 + c * 3) as f64 * 0.37).sin();
+            let panels = Panels::<T>::new(dim, columns, entry);
+            let x: Vec<T> =
+                (0..dim * TILE_ROWS).map(|i| T::from_f64((i as f64 * 0.7).cos())).collect();
+            let padded = columns.next_multiple_of(PANEL_STEP);
+            let mut sums = vec![0.5; padded];
+            let mut exact_sums = vec![0.5; padded];
+            for panel in 0..padded.div_ceil(PANEL) {
+                let first = panel * PANEL;
+                let width = PANEL.min(padded - first);
+                let mut start = Aligned::zeros(width);
+                for (k, s) in start.iter_mut().enumerate() {
+                    let inside = first + k < columns;
+                    *s = T::from_f64(if inside { k as f64 * 0.1 } else { f64::NEG_INFINITY });
+                }
+                let (mut fast, mut baseline) =
+                    (Aligned::zeros(TILE_ROWS * width), Aligned::zeros(TILE_ROWS * width));
+                panels.products(&x, panel, &start, &mut fast);
+                let own = first * dim..(first + width) * dim;
+                let panel = &panels.data[own];
+                run_baseline(Products { x: &x, dim, panel, start: &start, out: &mut baseline });
+                for (r, k) in (0..TILE_ROWS).flat_map(|r| (0..width).map(move |k| (r, k))) {
+                    let exact = start[k].to_f64()
+                        + (0..dim)
+                            .map(|c| x[c * TILE_ROWS + r].to_f64() * entry(first + k, c))
+                            .sum::<f64>();
+                    for out in [&fast, &baseline] {
+                        let out = out[r * width + k].to_f64();
+                        assert!(out == exact || (out - exact).abs() < tolerance, "{out} {exact}");
+                    }
+                }
+                let mut exps = Aligned::zeros(TILE_ROWS * width);
+                let (mut tops, mut totals) = ([0.0; TILE_ROWS], [0.0; TILE_ROWS]);
+                exp_tile(&fast, &mut exps, &mut tops, &mut totals);
+                let (mut again, mut tops_again, mut totals_again) =
+                    (Aligned::zeros(TILE_ROWS * width), [0.0; TILE_ROWS], [0.0; TILE_ROWS]);
+                run_baseline(ExpTile {
+                    logs: &fast,
+                    out: &mut again,
+                    tops: &mut tops_again,
+                    sums: &mut totals_again,
+                });
+                let weights = [0.3, 1e-3, 2.0, 0.7];
+                for r in 0..TILE_ROWS {
+                    let row = &fast[r * width..(r + 1) * width];
+                    let top = row.iter().map(|v| v.to_f64()).fold(f64::NEG_INFINITY, f64::max);
+                    assert_eq!([tops[r], tops_again[r]], [top; 2]);
+                    let mut sum = 0.0;
+                    for (k, log) in row.iter().enumerate() {
+                        let e = (log.to_f64() - top).exp();
+                        sum += e;
+                        exact_sums[first + k] += weights[r] * e;
+                        assert!((exps[r * width + k].to_f64() - e).abs() < tolerance);
+                        assert!((again[r * width + k].to_f64() - e).abs() < tolerance);
+                    }
+                    assert!((totals[r] / sum - 1.0).abs() < tolerance);
+                    assert!((totals_again[r] / sum - 1.0).abs() < tolerance);
+                }
+                add_rows(&exps, width, &weights, &mut sums[first..first + width]);
+            }
+            for (sum, exact) in sums.iter().zip(&exact_sums) {
+                assert!((sum / exact - 1.0).abs() < tolerance);
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_agree_with_scalar_loops_in_double_precision() {
+        check::<f64>(1e-12);
+    }
+
+    #[test]
+    fn tiles_agree_with_scalar_loops_in_single_precision() {
+        check::<f32>(2e-5);
+    }
+
+    #[test]
+    fn panels_are_put_together() {
+        let (tops, sums) = ([-3.0, f64::NEG_INFINITY, 2.0, 1.5], [1.0, 0.0, 4.0, 2.0]);
+        let mut factors = tops;
+        let (top, sum) = join_panels(&mut factors, &sums);
+        assert_eq!(top, 2.0);
+        let exact: f64 = tops.iter().zip(sums).map(|(t, s)| (t - 2.0_f64).exp() * s).sum();
+        assert!((sum / exact - 1.0).abs() < 1e-15);
+        for (factor, t) in factors.iter().zip(tops) {
+            assert!((factor - (t - 2.0_f64).exp()).abs() < 1e-15);
+        }
+        let mut nothing = [f64::NEG_INFINITY; 3];
+        assert_eq!(join_panels(&mut nothing, &[0.0; 3]), (f64::NEG_INFINITY, 0.0));
+        assert_eq!(nothing, [0.0; 3]);
+    }
+
+    #[test]
+    fn rows_of_nothing_have_no_exponentials() {
+        let logs = [f64::NEG_INFINITY; PANEL_STEP];
+        let (mut out, mut top, mut sum) = ([1.0; PANEL_STEP], [0.0], [1.0]);
+        exp_tile(&logs, &mut out, &mut top, &mut sum);
+        assert_eq!((top[0], sum[0], out), (f64::NEG_INFINITY, 0.0, [0.0; PANEL_STEP]));
+    }
+}
