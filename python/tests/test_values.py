@@ -217,3 +217,25 @@ def test_intervals_are_of_the_value_that_they_are_named_after(plane, settings):
     exact = orthant.rot(x, y, 0.5, weights, reach=1.0, method="dense", tolerance=1e-12)
     assert relaxed.interval is None and relaxed.value_kl in relaxed.interval_kl and exact.value_kl in relaxed.interval_kl
     assert "in [" not in repr(relaxed).splitlines()[1] and "in [" in repr(relaxed).splitlines()[2]
+
+
+def test_samples_hold_the_value_of_pot():
+    rng = np.random.default_rng(3)
+    scale = 1 / np.sqrt(1 + np.arange(12))
+    x, y = rng.normal(size=(600, 12)) * scale, rng.normal(size=(500, 12)) * scale + 0.3
+    a, b = np.full(600, 1 / 600), np.full(500, 1 / 500)
+    epsilon = 0.2 * ot.dist(x, y).mean()
+    _, kl, paper, _ = reference(x, y, a, b, epsilon)
+    found = orthant.rot(x, y, epsilon, method="sampled", sample_size=120, samples=6)
+    assert found.method == "sampled" and found.rank == 120
+    assert kl in found.interval_kl and paper in found.interval and found.interval.kind == "sampled"
+    sampling = found.sampling
+    assert (sampling["size"], sampling["samples"], sampling["rows"]) == (120, 6, 512)
+    assert abs(sampling["estimate"] - paper) <= 3 * sampling["stderr"]
+    # Few points are better taken all.
+    exact = orthant.rot(x, y, epsilon, method="sampled")
+    assert exact.sampling is None and exact.method == "online" and exact.interval.kind == "exact"
+    with pytest.raises(ValueError, match="the size of samples must be at least 2"):
+        orthant.rot(x, y, epsilon, method="sampled", sample_size=1)
+    with pytest.raises(ValueError, match="unbalanced"):
+        orthant.rot(x, y, epsilon, method="sampled", reach=1.0)

@@ -14,6 +14,7 @@ mod formats;
 mod hostile;
 mod map;
 mod report;
+mod sampled;
 mod solve;
 mod two_sample;
 mod usage;

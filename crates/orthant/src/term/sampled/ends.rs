@@ -2,8 +2,8 @@
 
 use rand_chacha::ChaCha8Rng;
 
-use super::SampledKernel;
 use super::draws::Draws;
+use super::{SampledKernel, best_response};
 use crate::comm::Span;
 use crate::sampling::stratified;
 
@@ -23,11 +23,11 @@ pub(super) struct Extended {
 
 impl Extended {
     /// The mean of some.
-    pub(super) fn mean<'e>(all: impl Iterator<Item = &'e Extended> + Clone) -> Self {
-        let count = all.clone().count() as f64;
+    pub(super) fn mean(all: &[Extended]) -> Self {
+        let count = all.len() as f64;
         let mean = |of: fn(&Extended) -> &[f64]| {
             let mut out: Vec<f64> = Vec::new();
-            for part in all.clone().map(of) {
+            for part in all.iter().map(of) {
                 out.resize(part.len(), 0.0);
                 out.iter_mut().zip(part).for_each(|(out, f)| *out += f / count);
             }
@@ -173,7 +173,7 @@ impl Ends {
         let entries = kernel.rows_at(&rows.chosen);
         // How much better the best first potential is at the rows.
         let gains = |potentials: &Extended| -> Vec<f64> {
-            let best = kernel.best_response(&*entries, &potentials.g, whole.weights[1]);
+            let best = best_response(&*entries, &potentials.g, whole.weights[1]);
             rows.chosen.iter().zip(best).map(|(&i, best)| best - potentials.f[i]).collect()
         };
         let own = gains(bag);

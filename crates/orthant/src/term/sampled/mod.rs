@@ -104,7 +104,7 @@ impl<'p> SampledKernel<'p> {
             samples.push(sample);
         }
         begin(work.observer, Phase::Certificate)?;
-        let bag = Extended::mean(samples.iter());
+        let bag = Extended::mean(&samples);
         let ends = Ends::new(self, &whole, &samples, &bag, &values, sizes.rows, rng);
         Ok(Round { sizes, bag, ends, iterations })
     }
@@ -212,14 +212,6 @@ impl<'p> SampledKernel<'p> {
         Extended { g: out.clone(), f: out }
     }
 
-    /// `-log sum_j b_j exp(g_j - c(x, y_j))` at some points of the first cloud, over all of the second.
-    fn best_response(&self, rows: &dyn LogRows, g: &[f64], weights: &[f64]) -> Vec<f64> {
-        sums::<f64>(rows, g.iter().zip(weights).map(|(g, b)| g + b.ln()))
-            .iter()
-            .map(|s| -s)
-            .collect()
-    }
-
     /// Rows of some points of the first cloud over all of the second.
     fn rows_at<'a>(&'a self, chosen: &'a [usize]) -> Box<dyn LogRows + 'a> {
         let site = self.exact.site();
@@ -272,54 +264,59 @@ impl<'p> SampledKernel<'p> {
         let size = size.unwrap_or(FIRST_SIZE).min(n).min(m);
         Sizes { size, samples: samples.unwrap_or(DEFAULT_SAMPLES), rows: ROWS[0].min(n) }
     }
+}
 
-    /// What the rounds leave.
-    fn solved(&self, round: Round, iterations: usize, stop: Stop, task: &Task<'_>) -> Solved {
-        let Round { sizes, mut bag, ends, .. } = round;
-        let epsilon = task.run.epsilon;
-        let Ends { low, high, value, stderr, estimate, error, .. } = ends;
-        let [a, b] = task.weights;
-        // The mass that the mean potentials are off by is given to both.
-        let whole = Whole { weights: task.weights, spans: task.spans, is_self: task.is_self() };
-        let half = 0.5 * (value - whole.total(&bag));
-        let shift = |f: &mut [f64], a: &[f64]| {
-            f.iter_mut().zip(a).for_each(|(f, a)| *f += half + a.ln());
-        };
-        shift(&mut bag.f, a);
-        shift(&mut bag.g, b);
-        let marginal =
-            |weights: &[f64], error| Marginal { sums: weights.to_vec(), error, log_mass: 0.0 };
-        let outcome = Outcome {
-            f: bag.f,
-            g: bag.g,
-            x: marginal(a, error),
-            y: marginal(b, error),
-            iterations,
-            stop,
-            left_out: 0.0,
-        };
-        let offset = task.run.offset;
-        let bounds = Some(Bounds { low: low - value, high: high - value, corrected: 0.0 });
-        Solved {
-            outcome,
-            builds: Builds::default(),
-            transport_cost: None,
-            error: KernelError {
-                settled: true,
-                ..KernelError::of_features(None, bounds, f64::ROUNDING)
-            },
-            rank: sizes.size,
-            state: State::default(),
-            pairs: Pairs::default(),
-            messages: Vec::new(),
-            sampling: Some(Sampling {
-                size: sizes.size,
-                samples: sizes.samples,
-                rows: sizes.rows,
-                estimate: Estimate { value: epsilon * estimate + offset, stderr: epsilon * stderr },
-            }),
-        }
+/// What the rounds leave.
+fn solved(round: Round, iterations: usize, stop: Stop, task: &Task<'_>) -> Solved {
+    let Round { sizes, mut bag, ends, .. } = round;
+    let epsilon = task.run.epsilon;
+    let Ends { low, high, value, stderr, estimate, error, .. } = ends;
+    let [a, b] = task.weights;
+    // The mass that the mean potentials are off by is given to both.
+    let whole = Whole { weights: task.weights, spans: task.spans, is_self: task.is_self() };
+    let half = 0.5 * (value - whole.total(&bag));
+    let shift = |f: &mut [f64], a: &[f64]| {
+        f.iter_mut().zip(a).for_each(|(f, a)| *f += half + a.ln());
+    };
+    shift(&mut bag.f, a);
+    shift(&mut bag.g, b);
+    let marginal =
+        |weights: &[f64], error| Marginal { sums: weights.to_vec(), error, log_mass: 0.0 };
+    let outcome = Outcome {
+        f: bag.f,
+        g: bag.g,
+        x: marginal(a, error),
+        y: marginal(b, error),
+        iterations,
+        stop,
+        left_out: 0.0,
+    };
+    let offset = task.run.offset;
+    let bounds = Some(Bounds { low: low - value, high: high - value, corrected: 0.0 });
+    Solved {
+        outcome,
+        builds: Builds::default(),
+        transport_cost: None,
+        error: KernelError {
+            settled: true,
+            ..KernelError::of_features(None, bounds, f64::ROUNDING)
+        },
+        rank: sizes.size,
+        state: State::default(),
+        pairs: Pairs::default(),
+        messages: Vec::new(),
+        sampling: Some(Sampling {
+            size: sizes.size,
+            samples: sizes.samples,
+            rows: sizes.rows,
+            estimate: Estimate { value: epsilon * estimate + offset, stderr: epsilon * stderr },
+        }),
     }
+}
+
+/// `-log sum_j b_j exp(g_j - c(x, y_j))` at some points of the first cloud, over all of the second.
+fn best_response(rows: &dyn LogRows, g: &[f64], weights: &[f64]) -> Vec<f64> {
+    sums::<f64>(rows, g.iter().zip(weights).map(|(g, b)| g + b.ln())).iter().map(|s| -s).collect()
 }
 
 /// `log sum_k exp(L_ik + z_k)` of all rows.
@@ -415,7 +412,7 @@ impl TermKernel for SampledKernel<'_> {
             iterations += better.iterations;
             round = better;
         }
-        Ok(self.solved(round, iterations, stop, task))
+        Ok(solved(round, iterations, stop, task))
     }
 
     fn iterated(&self) -> Box<dyn Kernel + '_> {
