@@ -47,6 +47,8 @@ pub(crate) enum Suite {
     Lattice,
     /// The exact kernel: a pass over all pairs, on one thread, in 2 to 100 dimensions
     Exact,
+    /// Many dimensions: samples of the clouds against the exact kernel, growth of the time to a million points
+    High,
     /// Errors of features against the exact kernel, at the ranks of the README; the race to a certified 1e-3 against
     /// the method of the paper
     Accuracy,

@@ -4,6 +4,7 @@ mod accuracy;
 mod args;
 mod certificates;
 mod exact;
+mod high;
 mod lattice;
 mod linear;
 mod measure;
@@ -42,6 +43,9 @@ fn run(arguments: &Args) -> Result<(), Failure> {
     }
     if wants(Suite::Exact) {
         exact::run(quick)?;
+    }
+    if wants(Suite::High) {
+        high::run(quick)?;
     }
     if wants(Suite::Accuracy) {
         accuracy::run(quick)?;

@@ -62,6 +62,36 @@ pub fn caps(n: usize, seed: u64) -> Clouds {
     Clouds { x, y, dim: 3 }
 }
 
+/// Two clouds in many dimensions that are like measured ones: the same twelve clusters with other shares, a spectrum that
+/// decays like that of principal axes, and one cloud a little aside.
+pub fn clusters(n: usize, dim: usize, seed: u64) -> Clouds {
+    const CLUSTERS: usize = 12;
+    let axis = |c: usize| 1.0 / (1.0 + c as f64).sqrt();
+    // The clusters are those of the dimension, whatever the seed of the points.
+    let mut rng = ChaCha8Rng::seed_from_u64(dim as u64);
+    let mut normal = |axis: f64| -> f64 {
+        let z: f64 = StandardNormal.sample(&mut rng);
+        axis * z
+    };
+    let centres: Vec<f64> = (0..CLUSTERS * dim).map(|i| normal(2.0 * axis(i % dim))).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let [x, y] = [0.0, 0.3].map(|aside: f64| {
+        let mut points = Vec::with_capacity(n * dim);
+        for _ in 0..n {
+            let uniform: f64 = Open01.sample(&mut rng);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 12")]
+            let cluster = (uniform.powf(1.0 + aside) * CLUSTERS as f64) as usize;
+            for c in 0..dim {
+                let z: f64 = StandardNormal.sample(&mut rng);
+                let centre = centres[cluster * dim + c];
+                points.push(centre + axis(c) * (z + aside * (0.7 * c as f64).sin()));
+            }
+        }
+        points
+    });
+    Clouds { x, y, dim }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,9 +34,9 @@ pub enum Method {
     /// product with it is not, the solve ends with [`Error::NotPositive`]: at small epsilon, as the
     /// paper reports. Double precision only.
     Nystrom(Landmarks),
-    /// The exact kernel of the squared Euclidean cost, between samples of the clouds: linear time in any number of axes,
-    /// with an interval. Samples grow until the interval is as narrow as the accuracy asks for; where they would come
-    /// near the clouds themselves, the exact kernel takes over.
+    /// The exact kernel of any cost, between samples of the clouds: linear time in any number of axes, with an interval.
+    /// Samples grow until the interval is as narrow as the accuracy asks for; where they would come near the clouds
+    /// themselves, the exact kernel takes over.
     Sampled(SampleSizes),
 }
 

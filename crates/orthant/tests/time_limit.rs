@@ -12,7 +12,7 @@ use orthant::{
     control::{Cancel, Next, Observer, Phase, Progress},
     descent::{Descent, Rest},
     divergence,
-    options::OptionsBuilder,
+    options::{Algorithm, OptionsBuilder},
     rot,
     two_sample::TwoSampleTest,
 };
@@ -282,4 +282,29 @@ fn a_token_with_a_point_in_time_ends_maps_too() {
     });
     assert_eq!(ended, Err::<(), _>(Error::Cancelled));
     watch.holds(Duration::from_millis(500));
+}
+
+#[test]
+fn accelerated_solves_do_an_iteration_whatever_the_limit() {
+    let mu = common::normal_measure(80, &[0.0, 0.0], 1.0, 1);
+    let nu = common::normal_measure(60, &[0.5, 0.2], 0.7, 2);
+    let watch = Watch::start();
+    for (name, method) in [
+        ("paper", Method::paper()),
+        ("sobol", Method::gaussian()),
+        ("adaptive", Method::adaptive()),
+        ("lattice", Method::lattice()),
+        ("dense", Method::dense()),
+        ("online", Method::online()),
+    ] {
+        let options = Options::builder(0.02)
+            .method(method)
+            .algorithm(Algorithm::Accelerated)
+            .max_iterations(200_000)
+            .time_limit(Duration::ZERO);
+        let options = if name == "lattice" { options } else { options.rank(60) };
+        let solution = rot(&mu, &nu, &options.build().unwrap()).unwrap();
+        assert_eq!((solution.stop, solution.iterations), (Stop::TimeLimit, 1), "{name}");
+    }
+    drop(watch);
 }

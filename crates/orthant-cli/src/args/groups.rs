@@ -101,7 +101,7 @@ pub(crate) struct Reading {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Kernel {
     /// Cost of two points: sqeuclidean, |x - y|^2; cosine, 1 - x.y of directions; dot, -x.y; mahalanobis:FILE, (x - y)'
-    /// A (x - y) with A from a file; and, exact only: euclidean, |x - y|; l1; lp:P; geodesic, the angle [default: sqeuclidean]
+    /// A (x - y) with A from a file; and, exact or sampled: euclidean, |x - y|; l1; lp:P; geodesic, the angle [default: sqeuclidean]
     #[arg(long, value_name = "COST", value_parser = cost, help_heading = METHOD)]
     pub(crate) cost: Option<CostSpec>,
     /// How the kernel is applied

@@ -42,11 +42,13 @@ fn what_samples_are_not_for_is_refused() {
         ("rot x.csv x.csv --sample-size 10 --method online", "add --method sampled"),
         ("rot x.csv x.csv --method sampled --reach 1", "unbalanced problems"),
         ("rot x.csv x.csv --method sampled --rank 10", "--rank"),
-        ("rot x.csv x.csv --method sampled --samples 1", "--samples"),
         ("test x.csv x.csv --method sampled", "a sample of the clouds"),
         ("barycenter x.csv x.csv --method sampled", "a sample of the clouds"),
     ] {
         let error = sandbox.fails(arguments, 2);
         assert!(error.contains(what), "{arguments}: {error}");
     }
+    let output = sandbox.orthant("rot x.csv x.csv --method sampled --samples 1");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("1 is not in 2.."), "{}", text(&output.stderr));
 }

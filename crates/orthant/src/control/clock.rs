@@ -95,6 +95,11 @@ impl Clock {
         })
     }
 
+    /// The error of work that was ended before there was anything to return.
+    pub(crate) fn too_late(&self, phase: Phase) -> Error {
+        self.limit.map_or(Error::Cancelled, |limit| Error::TimeLimit { limit, phase })
+    }
+
     /// Does some work that can be done without: nothing if the time is up before its end.
     pub(crate) fn try_run<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<Option<R>> {
         match self.run(work) {

@@ -15,10 +15,8 @@ use super::target::{Step, Tally};
 use crate::numerics::simd::{self, ColumnSums, Float, PANEL, PANEL_STEP, TILE_ROWS};
 use crate::rows::{LogRows, TileFloat, Tiles, WholeRows};
 
-/// Rows of a block: at least, and at most.
-const BLOCK_ROWS: [usize; 2] = [16, 64];
-/// Exponentials that are kept for a block, about.
-const KEPT: usize = 1 << 18;
+/// Rows of a block: so many that reading the other cloud for each takes little time beside them. More gain nothing.
+const BLOCK_ROWS: usize = 16;
 
 /// A block of rows that is ready, and what its tiles start from.
 struct Block<'b, T> {
@@ -68,18 +66,12 @@ impl RowSum {
 }
 
 impl LogPass {
-    /// Rows of a block.
-    fn block_rows(&self) -> usize {
-        let columns = self.rank.next_multiple_of(PANEL_STEP);
-        (KEPT / columns / TILE_ROWS * TILE_ROWS).clamp(BLOCK_ROWS[0], BLOCK_ROWS[1])
-    }
-
     /// Makes what passes over tiles need, and keep if they do.
     pub(super) fn prepare_tiles<T: TileFloat>(&mut self, source: &dyn LogRows, keep: bool) {
         let whole = WholeRows(source);
         let tiles = T::tiles(source).unwrap_or(&whole);
         let columns = self.rank.next_multiple_of(PANEL_STEP);
-        let rows = self.block_rows().min(self.partition.chunk());
+        let rows = BLOCK_ROWS.min(self.partition.chunk());
         let [packed, whole] = tiles.block(rows);
         let panels = columns.div_ceil(PANEL).max(PANEL);
         self.start.reserve(columns);
@@ -109,7 +101,6 @@ impl LogPass {
         let whole = WholeRows(source);
         let tiles = T::tiles(source).unwrap_or(&whole);
         let columns = self.rank.next_multiple_of(PANEL_STEP);
-        let block = self.block_rows();
         self.start.clear();
         match z {
             Some(z) => self.start.extend_from_slice(&z[..self.rank]),
@@ -117,7 +108,7 @@ impl LogPass {
         }
         tiles.start(&mut self.start);
         self.start.resize(columns, f64::NEG_INFINITY);
-        // The same in the precision of the tiles, behind it.
+        // The same in the precision of the tiles.
         self.rounded.clear();
         self.rounded.resize(columns, 0.0);
         let rounded: &mut [T] = &mut bytemuck::cast_slice_mut(&mut self.rounded)[..columns];
@@ -145,8 +136,8 @@ impl LogPass {
                 let mut totals = Chunk { first, sums, most, error };
                 let len = chunk.min(rows - first);
                 scratch.with(|scratch| {
-                    for begin in (0..len).step_by(block) {
-                        let here = begin..len.min(begin + block);
+                    for begin in (0..len).step_by(BLOCK_ROWS) {
+                        let here = begin..len.min(begin + BLOCK_ROWS);
                         let [packed, whole] = tiles.block(here.len());
                         let Scratch {
                             packed: p, whole: w, common, tile, kept, tops, parts, ..
@@ -222,7 +213,7 @@ impl LogPass {
                 }
             }
             if keep {
-                let mut weights = [0.0; BLOCK_ROWS[1]];
+                let mut weights = [0.0; BLOCK_ROWS];
                 for (p, panel) in block.panels().enumerate() {
                     for (weight, shares) in weights.iter_mut().zip(tops.chunks_exact(panels)) {
                         *weight = shares[p];

@@ -349,7 +349,7 @@ pub(super) fn check_cost(setting: Setting<'_, '_>) -> Result<()> {
         return refused("matrices of costs or features", "give the matrices or the cost");
     }
     let own_cost = "these features define a cost of their own: leave the method to Method::Auto, or leave the cost";
-    let exact = "use Method::Auto, Method::dense() or Method::online()";
+    let exact = "use Method::Auto, Method::dense(), Method::online() or Method::sampled()";
     match &options.method {
         Method::Dense(Cost::Features(_)) | Method::Online(Cost::Features(_)) => {
             return refused("a cost of features", own_cost);

@@ -256,8 +256,10 @@ impl<'p> Problem<'p> {
 
     /// Larger epsilons to go through first, falling; none if that does not pay.
     pub(crate) fn annealing_schedule(&self) -> Vec<f64> {
-        let mean = match self.options.algorithm {
-            Algorithm::Auto => self.kernel(Term::Cross).site().mean_cost(),
+        let mean = match (self.options.algorithm, self.kernels.used) {
+            // Samples start from those before them.
+            (_, MethodUsed::Sampled) => None,
+            (Algorithm::Auto, _) => self.kernel(Term::Cross).site().mean_cost(),
             _ => None,
         };
         mean.map_or_else(Vec::new, |mean| anneal::schedule(self.options.epsilon, mean))

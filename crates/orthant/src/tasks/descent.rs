@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::gradient::Gradient;
 use crate::measure::{Measure, Points, coordinates};
 use crate::numerics::dot;
-use crate::options::{Method, Options, of_one_solve};
+use crate::options::{Method, Options};
 use crate::problem::{Aim, Given, Problem, SharedMap, Start, Terms};
 use crate::results::{Divergence, Kernels, Solution, Times};
 use crate::solver::Solver;
@@ -398,9 +398,15 @@ impl<'s> Descent<'s> {
                 return Err(Error::InClouds { clouds: [k; 2], source: Box::new(source) });
             }
         }
-        if let Some(what) = of_one_solve(&self.options.method) {
-            let (task, remedy) = ("moving points", "use positive features or an exact method");
-            return Err(Error::NotFor { what, task, remedy });
+        let remedy = "use positive features or an exact method";
+        let by = "the points";
+        if let Method::Nystrom(_) = self.options.method {
+            let reason = "the Nystrom approximation depends on them through its landmarks too";
+            return Err(Error::NoDerivative { by, reason, remedy });
+        }
+        if let Method::Sampled(_) = self.options.method {
+            let reason = "samples of the clouds would be others for other points";
+            return Err(Error::NoDerivative { by, reason, remedy });
         }
         Ok(())
     }

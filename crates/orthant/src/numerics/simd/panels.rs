@@ -148,35 +148,50 @@ impl<T: Float> ExpTile<'_, T> {
     fn run<S: Simd, const FMA: bool>(self, simd: S) {
         let ExpTile { logs, out, tops, sums } = self;
         let width = out.len() / tops.len();
-        for (((logs, out), top), sum) in
-            logs.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(tops).zip(sums)
-        {
-            let vectors = T::vectors::<S>(logs);
-            let mut most = [vectors[0]; 2];
-            for pair in vectors.chunks(2) {
-                for (most, v) in most.iter_mut().zip(pair) {
-                    *most = T::max(simd, *most, *v);
-                }
+        let rows = logs.chunks_exact(width).zip(out.chunks_exact_mut(width));
+        for (((logs, out), top), sum) in rows.zip(tops).zip(sums) {
+            // Loops of a length that the compiler knows, where that is the usual one.
+            if let Ok(logs) = <&[T; PANEL]>::try_from(logs)
+                && let Ok(out) = <&mut [T; PANEL]>::try_from(&mut *out)
+            {
+                (*top, *sum) = exp_row_of_tile::<S, T, FMA>(simd, logs, out);
+            } else {
+                (*top, *sum) = exp_row_of_tile::<S, T, FMA>(simd, logs, out);
             }
-            let largest = T::reduce_max(simd, T::max(simd, most[0], most[1]));
-            *top = largest.to_f64();
-            if *top == f64::NEG_INFINITY {
-                out.fill(T::ZERO);
-                *sum = 0.0;
-                continue;
-            }
-            for (out, log) in out.iter_mut().zip(logs) {
-                *out = T::exp_nonpositive::<FMA>(T::minus(*log, largest));
-            }
-            let mut parts = [T::splat(simd, T::ZERO); 2];
-            for pair in T::vectors::<S>(out).chunks(2) {
-                for (part, v) in parts.iter_mut().zip(pair) {
-                    *part = T::add(simd, *part, *v);
-                }
-            }
-            *sum = T::sum(simd, T::add(simd, parts[0], parts[1])).to_f64();
         }
     }
+}
+
+/// The largest entry, and the sum of the exponentials relative to it.
+#[inline(always)]
+fn exp_row_of_tile<S: Simd, T: Float, const FMA: bool>(
+    simd: S,
+    logs: &[T],
+    out: &mut [T],
+) -> (f64, f64) {
+    let vectors = T::vectors::<S>(logs);
+    let mut most = [vectors[0]; 2];
+    for pair in vectors.chunks(2) {
+        for (most, v) in most.iter_mut().zip(pair) {
+            *most = T::max(simd, *most, *v);
+        }
+    }
+    let largest = T::reduce_max(simd, T::max(simd, most[0], most[1]));
+    let top = largest.to_f64();
+    if top == f64::NEG_INFINITY {
+        out.fill(T::ZERO);
+        return (top, 0.0);
+    }
+    for (out, log) in out.iter_mut().zip(logs) {
+        *out = T::exp_nonpositive::<FMA>(T::minus(*log, largest));
+    }
+    let mut parts = [T::splat(simd, T::ZERO); 2];
+    for pair in T::vectors::<S>(out).chunks(2) {
+        for (part, v) in parts.iter_mut().zip(pair) {
+            *part = T::add(simd, *part, *v);
+        }
+    }
+    (top, T::sum(simd, T::add(simd, parts[0], parts[1])).to_f64())
 }
 
 /// Puts the panels of a row together, each with its largest term and the sum of the exponentials relative to it: the largest

@@ -160,6 +160,11 @@ impl Rows {
 }
 
 impl Ends {
+    /// Distance of both ends.
+    pub(super) fn width(&self) -> f64 {
+        self.high - self.low
+    }
+
     pub(super) fn new(
         kernel: &SampledKernel<'_>,
         whole: &Whole<'_>,

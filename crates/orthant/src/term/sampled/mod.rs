@@ -39,7 +39,7 @@ use super::view::{Partners, Seat, View};
 use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work};
 use crate::comm::Span;
 use crate::control::{Stop, begin};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::{Builds, Kernel, LogPass, Marginal};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
@@ -61,6 +61,8 @@ pub(crate) struct SampledKernel<'p> {
 /// Points of the first samples, and samples, where nobody says how many.
 const FIRST_SIZE: usize = 512;
 const DEFAULT_SAMPLES: usize = 8;
+/// Samples without which there is no standard error.
+const LEAST_SAMPLES: usize = 2;
 /// Points of a sample at most where all pairs would take hours: its own pairs take minutes.
 const LARGEST_SIZE: usize = 1 << 16;
 /// Rows with all columns: at first, and at most.
@@ -83,7 +85,8 @@ impl<'p> SampledKernel<'p> {
         SampledKernel { exact: ExactKernel::new(site, false), asked }
     }
 
-    /// The value with samples of these sizes, from the potentials of an earlier round if there was one.
+    /// The value with samples of these sizes, from the potentials of an earlier round if there was one; with fewer samples if
+    /// it was ended before, and nothing if these are too few.
     fn round(
         &self,
         sizes: Sizes,
@@ -91,33 +94,40 @@ impl<'p> SampledKernel<'p> {
         task: &Task<'_>,
         work: &mut Work<'_>,
         rng: &mut ChaCha8Rng,
-    ) -> Result<Round> {
+    ) -> Result<Option<Round>> {
         let site = self.exact.site();
         let whole = Whole { weights: task.weights, spans: task.spans, is_self: site.is_self() };
         let (mut samples, mut values, mut iterations) = (Vec::new(), Vec::new(), 0);
+        let mut stop = Stop::Converged;
         for _ in 0..sizes.samples {
             begin(work.observer, Phase::Iterations)?;
             let draws = Draws::new(&whole, sizes.size, rng);
-            let (value, sample, spent) = self.solve_sample(&draws, start, task, work)?;
-            iterations += spent;
-            values.push((value, draws));
-            samples.push(sample);
+            let sample = self.solve_sample(&draws, start, task, work)?;
+            iterations += sample.iterations;
+            if matches!(sample.stop, Stop::TimeLimit | Stop::Requested) {
+                stop = sample.stop;
+                break;
+            }
+            values.push((sample.value, draws));
+            samples.push(sample.potentials);
         }
+        if samples.len() < LEAST_SAMPLES {
+            return Ok(None);
+        }
+        let sizes = Sizes { samples: samples.len(), ..sizes };
         begin(work.observer, Phase::Certificate)?;
         let bag = Extended::mean(&samples);
         let ends = Ends::new(self, &whole, &samples, &bag, &values, sizes.rows, rng);
-        Ok(Round { sizes, bag, ends, iterations })
+        Ok(Some(Round { sizes, bag, ends, iterations, stop }))
     }
 
-    /// The value of a sample, which is an upper bound also where iterations are not at their end, its potentials at all
-    /// points, and the iterations that it took.
     fn solve_sample(
         &self,
         draws: &Draws,
         start: Option<&Extended>,
         task: &Task<'_>,
         work: &mut Work<'_>,
-    ) -> Result<(f64, Extended, usize)> {
+    ) -> Result<Sample> {
         let site = self.exact.site();
         let [x, y] = site.clouds();
         let [rows, columns] = [draws.of(0), draws.of(1)];
@@ -153,9 +163,6 @@ impl<'p> SampledKernel<'p> {
         let stored = bytes * (size as f64).powi(2) <= STORED;
         let held = Held { stored, precision };
         let outcome = exact::solve(entries, held, &small, work.observer)?.outcome;
-        if outcome.stop == Stop::TimeLimit || outcome.stop == Stop::Requested {
-            return Err(Error::Cancelled);
-        }
         let mean = |f: &[f64]| f.iter().sum::<f64>() / size as f64 + share;
         // A dual value is too low by at most what it takes to move the mass that is elsewhere.
         let range = |f: &[f64]| {
@@ -164,12 +171,17 @@ impl<'p> SampledKernel<'p> {
             });
             ends[1] - ends[0]
         };
-        let slack =
-            0.5 * (outcome.x.error * range(&outcome.f) + outcome.y.error * range(&outcome.g));
+        let ranges = match outcome.stop {
+            Stop::Converged => [range(&outcome.f), range(&outcome.g)],
+            // Before the end, no price differs by more than costs do.
+            _ => [site.cost_range() / run.epsilon; 2],
+        };
+        let slack = 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]);
         let value = mean(&outcome.f) + mean(&outcome.g) + slack + rounding;
         let relative = |f: Vec<f64>| -> Vec<f64> { f.into_iter().map(|f| f + share).collect() };
         let (f, g) = (relative(outcome.f), relative(outcome.g));
-        let sample = if site.is_self() {
+        let (stop, iterations) = (outcome.stop, outcome.iterations);
+        let potentials = if site.is_self() {
             self.extend_own(draws, &f, task.weights[0])
         } else {
             Extended {
@@ -177,7 +189,7 @@ impl<'p> SampledKernel<'p> {
                 g: self.extend(y, rows, &f).iter().map(|s| -s).collect(),
             }
         };
-        Ok((value, sample, outcome.iterations))
+        Ok(Sample { value, potentials, iterations, stop })
     }
 
     /// `log` of the mean of `exp(g_j - c(x, y_j))` over a sample of the opposite cloud, at all points of a cloud.
@@ -342,12 +354,23 @@ struct Sizes {
     rows: usize,
 }
 
+/// A sample that was solved.
+struct Sample {
+    /// An upper bound of its value, also where iterations are not at their end.
+    value: f64,
+    potentials: Extended,
+    iterations: usize,
+    stop: Stop,
+}
+
 /// What samples of some sizes tell.
 struct Round {
     sizes: Sizes,
     bag: Extended,
     ends: Ends,
     iterations: usize,
+    /// What ended it before all samples were there.
+    stop: Stop,
 }
 
 enum Next {
@@ -379,10 +402,12 @@ impl TermKernel for SampledKernel<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(site.options().seed);
         let clock = work.clock.clone();
         let first = self.first_sizes(sizes);
-        let mut round = self.round(first, None, task, work, &mut rng)?;
+        let Some(mut round) = self.round(first, None, task, work, &mut rng)? else {
+            return Err(clock.too_late(Phase::Iterations));
+        };
         let mut iterations = round.iterations;
-        let mut stop = Stop::Converged;
-        loop {
+        let mut stop = round.stop;
+        while stop == Stop::Converged {
             let value = task.run.epsilon * round.ends.value + task.run.offset;
             let options = site.options();
             let own = options.accuracy * scale(value, options.epsilon);
@@ -398,19 +423,18 @@ impl TermKernel for SampledKernel<'_> {
                 }
                 Next::Round(next) => next,
             };
-            let better = clock.try_run(|| {
-                match self.round(next, Some(&round.bag), task, work, &mut rng) {
-                    // Its time was up.
-                    Err(Error::Cancelled) => Ok(None),
-                    round => round.map(Some),
-                }
-            })?;
+            let better =
+                clock.try_run(|| self.round(next, Some(&round.bag), task, work, &mut rng))?;
             let Some(better) = better.flatten() else {
                 stop = Stop::TimeLimit;
                 break;
             };
             iterations += better.iterations;
-            round = better;
+            stop = better.stop;
+            // Fewer samples than before may tell less.
+            if stop == Stop::Converged || better.ends.width() < round.ends.width() {
+                round = better;
+            }
         }
         Ok(solved(round, iterations, stop, task))
     }
