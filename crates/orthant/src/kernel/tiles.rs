@@ -16,7 +16,7 @@ use crate::numerics::simd::{self, ColumnSums, Float, PANEL, PANEL_STEP, TILE_ROW
 use crate::rows::{LogRows, TileFloat, Tiles, WholeRows};
 
 /// Rows of a block: so many that reading the other cloud for each takes little time beside them. More gain nothing.
-const BLOCK_ROWS: usize = 16;
+const BLOCK_ROWS: usize = 32;
 
 /// A block of rows that is ready, and what its tiles start from.
 struct Block<'b, T> {
