@@ -11,7 +11,7 @@ use super::tiles::sized;
 use super::{DRAW_ROUNDS, Open, Waiting};
 use crate::comm::{Partition, Span};
 use crate::numerics::ExactSums;
-use crate::numerics::simd::{self, Aligned, Float};
+use crate::numerics::simd::{self, Aligned, ColumnSums, Float};
 use crate::rows::{LEAST, LogRows};
 
 /// The passes over one source, with their scratch space: nothing is allocated after `new`.
@@ -237,6 +237,30 @@ impl LogPass {
             *out = top + sum.ln();
         }
         true
+    }
+
+    /// [`LogPass::row_sums`] of rows without tiles: those of features, which are short.
+    pub(super) fn sums_of_rows(&mut self, source: &dyn LogRows, z: &[f64], out: &mut [f64]) {
+        let stride = self.stride;
+        let shares = out.par_chunks_mut(self.partition.chunk());
+        self.run(source, shares, |out, rows, logs, _| {
+            for (out, row) in out[rows].iter_mut().zip(logs.chunks_exact_mut(stride)) {
+                let top = simd::max_sum(row, z);
+                *out = if top > f64::NEG_INFINITY {
+                    top + simd::exp_slice(row, z, top).ln()
+                } else {
+                    top
+                };
+            }
+        });
+    }
+
+    /// Adds the rows of such a source to the columns of their chunks.
+    pub(super) fn add_whole_rows(&mut self, source: &dyn LogRows, f: &[f64]) {
+        let shares = f.par_chunks(self.partition.chunk());
+        self.run(source, shares, |f, rows, logs, chunk| {
+            ColumnSums { most: chunk.most, sum: chunk.sums }.add(logs, &f[rows]);
+        });
     }
 
     /// Adds the columns of all chunks, each relative to its largest term.

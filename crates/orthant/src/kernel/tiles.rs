@@ -236,13 +236,16 @@ impl LogPass {
         }
     }
 
-    /// `out_i = log sum_k exp(L_ik + z_k)`, in tiles of the precision `T`.
+    /// `out_i = log sum_k exp(L_ik + z_k)`, in tiles of the precision `T` where rows have such; `z` padded.
     pub(crate) fn row_sums<T: TileFloat>(
         &mut self,
         source: &dyn LogRows,
         z: &[f64],
         out: &mut [f64],
     ) {
+        if T::tiles(source).is_none() {
+            return self.sums_of_rows(source, z, out);
+        }
         let shares = out.par_chunks_mut(self.partition.chunk());
         self.sweep::<T, _>(source, z, shares, false, |out, at, _, found, _| {
             out[at] = found.log();
@@ -322,6 +325,10 @@ impl LogPass {
     pub(crate) fn column_sums(&mut self, source: &dyn LogRows, f: &[f64], out: &mut [f64]) {
         if self.plain_column_sums(source, f, out) {
             return;
+        }
+        if source.tiles().is_none() {
+            self.add_whole_rows(source, f);
+            return self.add_columns(out);
         }
         let shares = f.par_chunks(self.partition.chunk());
         self.blocks::<f64, _>(source, None, shares, |f, here, block, buffers, totals| {
