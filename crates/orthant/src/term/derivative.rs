@@ -14,6 +14,7 @@
 
 use rayon::prelude::*;
 
+use super::RowScaling;
 use super::plan::TermPlan;
 use crate::anchors::Lattice;
 use crate::comm::Partition;
@@ -111,6 +112,19 @@ impl TermPlan<'_> {
         self.kernel.operand(&self.scaling.state, self.kernel.site().clouds()[slot])
     }
 
+    /// The logarithms of what the rows of the operand of one cloud are multiplied with, and the masses that its points have
+    /// beside these rows.
+    fn row_scaling(&self, slot: usize) -> (Vec<f64>, Vec<f64>) {
+        match self.kernel.row_scaling(self.scaling, slot) {
+            Some(RowScaling { logs, own }) => (logs, own),
+            None => {
+                let logs = self.scaling.plan_logs(slot);
+                let own = vec![0.0; logs.len()];
+                (logs, own)
+            }
+        }
+    }
+
     /// What one cloud sends to the other, padded: the logarithms of its sums over features, or its potential.
     pub(crate) fn message(&self, slot: usize) -> Result<Vec<f64>> {
         let f = self.scaling.potential(slot);
@@ -157,7 +171,7 @@ impl TermPlan<'_> {
     pub(crate) fn point_gradient(&self, slot: usize, message: &[f64]) -> Result<Vec<f64>> {
         let site = self.kernel.site();
         let cloud = site.clouds()[slot];
-        let f = self.scaling.plan_logs(slot);
+        let (f, own) = self.row_scaling(slot);
         let dim = site.measure(cloud).dim();
         let operand = self.operand(slot)?;
         let (mut out, mut masses) = (vec![0.0; f.len() * dim], vec![0.0; f.len()]);
@@ -189,6 +203,7 @@ impl TermPlan<'_> {
                 },
             );
         }
+        masses.iter_mut().zip(own).for_each(|(mass, own)| *mass += own);
         site.to_user_gradient(cloud, &masses, &mut out);
         Ok(out)
     }
@@ -236,7 +251,7 @@ impl TermPlan<'_> {
         let mut kernel = 0.0;
         let mut marginals = [Vec::new(), Vec::new()];
         for slot in [0, 1] {
-            let f = self.scaling.plan_logs(slot);
+            let (f, own) = self.row_scaling(slot);
             let operand = self.operand(slot)?;
             let message = messages[1 - slot];
             let mut masses = vec![0.0; f.len()];
@@ -282,6 +297,7 @@ impl TermPlan<'_> {
                     }
                 }
             }
+            masses.iter_mut().zip(own).for_each(|(mass, own)| *mass += own);
             marginals[slot] = masses;
         }
         let site = self.kernel.site();

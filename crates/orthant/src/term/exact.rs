@@ -2,13 +2,13 @@
 
 use super::derivative::Operand;
 use super::pairwise::{Pairwise, sample_rows};
+use super::site::{Chosen, OF_POINTS};
 use super::view::{Partners, Seat, View, exact_view, partners};
 use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work, polish};
 use crate::control::Observer;
 use crate::error::Result;
 use crate::features::SquaredEuclidean;
 use crate::kernel::{self, AllPairs, Builds, Kernel, LogPass, Recomputed, Stored};
-use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
 use crate::options::Precision;
 use crate::rows::LogRows;
@@ -32,30 +32,39 @@ impl<'p> ExactKernel<'p> {
         &self.site
     }
 
-    /// Some points of a cloud over the support of the opposite one.
-    fn entries(&self, cloud: Side, part: Part) -> Box<dyn LogRows + '_> {
-        match self.site.given_costs(cloud, part) {
-            Some(rows) => rows,
-            None => self.entries_at(cloud, self.site.points(cloud, part)),
-        }
+    /// Points of a cloud, or others, over the support of the opposite one.
+    fn entries<'a>(&'a self, cloud: Side, seat: Seat<'a>) -> Box<dyn LogRows + 'a> {
+        self.site.between(Chosen::seat(cloud, seat), Chosen::all(self.site.opposite(cloud)))
     }
 
-    /// The same of any points, where the cost is a function of them.
-    fn entries_at<'a>(&'a self, cloud: Side, points: Points<'a>) -> Box<dyn LogRows + 'a> {
-        self.site.exact_rows(cloud, points).ok().flatten().expect(OF_POINTS)
+    /// The first cloud of the term over the second.
+    fn all_pairs(&self) -> Box<dyn LogRows + '_> {
+        self.entries(self.site.clouds()[0], Seat::Part(Part::Support))
     }
 
-    fn seen_from<'a>(&'a self, cloud: Side, seat: &'a Seat<'_>) -> Box<dyn LogRows + 'a> {
-        match seat {
-            Seat::Part(part) => self.entries(cloud, *part),
-            Seat::At(points) => self.entries_at(cloud, points.borrowed()),
+    /// What stands between a cloud and points of the opposite one: some of them, or all.
+    pub(super) fn operand_over<'a>(
+        &'a self,
+        cloud: Side,
+        some: Option<&'a [usize]>,
+    ) -> Operand<'a> {
+        let (site, opposite) = (&self.site, self.site.opposite(cloud));
+        if site.has_given_costs() {
+            let columns = some.map_or(Chosen::all(opposite), |some| Chosen::some(opposite, some));
+            return Operand::Costs(site.between(Chosen::all(cloud), columns));
         }
+        let points = || site.points(cloud, Part::Support);
+        let others = site.points(opposite, Part::Support);
+        let others = match some {
+            Some(some) => others.select(some),
+            None => others,
+        };
+        let Some((frame, epsilon)) = site.metric().ok().flatten() else {
+            return Operand::Pairs(site.pair_rows(points(), others).expect(OF_POINTS), points());
+        };
+        Operand::Exact(SquaredEuclidean::map(&frame, epsilon, &others), points())
     }
 }
-
-/// Costs that are not given are functions of the points, and new points do not arrive where they are given.
-const OF_POINTS: &str =
-    "costs that are not given are functions of points in coordinates that are in range";
 
 /// How the entries of a kernel are held while it is iterated.
 #[derive(Debug, Clone, Copy)]
@@ -151,7 +160,7 @@ impl TermKernel for ExactKernel<'_> {
     }
 
     fn solve(&self, task: &mut Task<'_>, work: &mut Work<'_>) -> Result<Solved> {
-        let rows = self.entries(self.site.clouds()[0], Part::Support);
+        let rows = self.all_pairs();
         if let Some((rough, start)) = &task.rough {
             return polish::solve(rows, &self.site, task, (*rough, start), work.observer);
         }
@@ -159,7 +168,7 @@ impl TermKernel for ExactKernel<'_> {
     }
 
     fn iterated(&self) -> Box<dyn Kernel + '_> {
-        let rows = self.entries(self.site.clouds()[0], Part::Support);
+        let rows = self.all_pairs();
         iterated(rows, Held::new(self.stored, &self.site), self.site.is_self())
     }
 
@@ -168,11 +177,11 @@ impl TermKernel for ExactKernel<'_> {
     }
 
     fn rows(&self) -> Option<(Box<dyn LogRows + '_>, bool)> {
-        Some((self.entries(self.site.clouds()[0], Part::Support), true))
+        Some((self.all_pairs(), true))
     }
 
     fn log_sums(&self, _: &State, cloud: Side, part: Part, g: &[f64]) -> Result<Vec<f64>> {
-        Ok(log_sums(&*self.entries(cloud, part), g))
+        Ok(log_sums(&*self.entries(cloud, Seat::Part(part)), g))
     }
 
     fn pairwise<'a>(&'a self, _: &'a State) -> Pairwise<'a> {
@@ -181,9 +190,9 @@ impl TermKernel for ExactKernel<'_> {
     }
 
     fn sample(&self, scaling: &Scaling, draws: &[[f64; 3]]) -> Result<Vec<[usize; 2]>> {
-        let [x, _] = self.site.clouds();
-        let entries = self.entries(x, Part::Support);
-        Ok(sample_rows(&*entries, &log_sums(&*entries, &scaling.g), scaling, draws))
+        let entries = self.all_pairs();
+        let Scaling { f, g, .. } = scaling;
+        Ok(sample_rows(&*entries, &log_sums(&*entries, g), (f, g), draws))
     }
 
     fn view(
@@ -194,7 +203,7 @@ impl TermKernel for ExactKernel<'_> {
         g: &[f64],
         columns: &[Vec<f64>],
     ) -> Result<View> {
-        Ok(exact_view(&*self.seen_from(cloud, seat), g, columns))
+        Ok(exact_view(&*self.entries(cloud, *seat), g, columns))
     }
 
     fn partners(
@@ -205,20 +214,11 @@ impl TermKernel for ExactKernel<'_> {
         g: &[f64],
         count: usize,
     ) -> Result<Vec<Partners>> {
-        Ok(partners(&*self.seen_from(cloud, seat), g, count, None))
+        Ok(partners(&*self.entries(cloud, *seat), g, count, None))
     }
 
     fn operand<'a>(&'a self, _: &'a State, cloud: Side) -> Result<Operand<'a>> {
-        if let Some(rows) = self.site.given_costs(cloud, Part::Support) {
-            return Ok(Operand::Costs(rows));
-        }
-        if let Some(rows) = self.site.pair_rows(cloud, self.site.points(cloud, Part::Support)) {
-            return Ok(Operand::Pairs(rows, self.site.points(cloud, Part::Support)));
-        }
-        let others = self.site.points(self.site.opposite(cloud), Part::Support);
-        let (frame, epsilon) = self.site.metric().ok().flatten().expect(OF_POINTS);
-        let map = SquaredEuclidean::map(&frame, epsilon, &others);
-        Ok(Operand::Exact(map, self.site.points(cloud, Part::Support)))
+        Ok(self.operand_over(cloud, None))
     }
 
     fn on<'q>(&'q self, site: Site<'q>) -> Result<Box<dyn TermKernel + 'q>> {

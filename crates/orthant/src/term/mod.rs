@@ -36,7 +36,7 @@ pub(crate) use lattice::LatticeKernel;
 pub(crate) use nystrom::NystromKernel;
 pub(crate) use pairwise::Pairwise;
 pub(crate) use plan::{Scaling, TermPlan};
-pub(crate) use sampled::SampledKernel;
+pub(crate) use sampled::{Drawn, SampledKernel};
 pub(crate) use site::{PairCost, Site, Space};
 pub(crate) use view::{At, Partners, Seat, View};
 
@@ -68,6 +68,11 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
 
     /// Whether it is the kernel of the cost. Costs that features define are what these say.
     fn is_exact(&self) -> bool;
+
+    /// Whether it is right at new points wherever they are. Features are made for pairs of the clouds.
+    fn reaches_everywhere(&self) -> bool {
+        self.is_exact()
+    }
 
     /// Solves the term.
     fn solve(&self, task: &mut Task<'_>, work: &mut Work<'_>) -> Result<Solved>;
@@ -131,6 +136,12 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
         count: usize,
     ) -> Result<Vec<Partners>>;
 
+    /// What the rows of [`TermKernel::operand`] are to be multiplied with, in place of the scaling, where these rows are of
+    /// a part of the points only.
+    fn row_scaling(&self, _: &Scaling, _slot: usize) -> Option<RowScaling> {
+        None
+    }
+
     /// What stands between a cloud and the opposite one, as derivatives see it.
     fn operand<'a>(&'a self, state: &'a State, cloud: Side) -> Result<Operand<'a>>;
 
@@ -140,6 +151,14 @@ pub(crate) trait TermKernel: fmt::Debug + Send + Sync {
     /// The kernel on another site, with anchors and nodes as they would be for an epsilon that is `ratio` times as large.
     #[cfg(test)]
     fn scaled_on<'q>(&self, site: Site<'q>, ratio: f64) -> Box<dyn TermKernel + 'q>;
+}
+
+/// See [`TermKernel::row_scaling`].
+pub(crate) struct RowScaling {
+    /// Logarithms.
+    pub(crate) logs: Vec<f64>,
+    /// Mass that points have beside their rows, which does not move: that of points with themselves.
+    pub(crate) own: Vec<f64>,
 }
 
 /// What a solve needs beside the kernel and its task.
@@ -226,6 +245,8 @@ pub(crate) struct State {
     pub(crate) shift: f64,
     /// The lattice that it ended with.
     pub(crate) lattice: Option<Lattice>,
+    /// What was drawn of the clouds of the term, if they were sampled; of one with itself, one.
+    drawn: Vec<Drawn>,
     /// Its nodes one by one, if they are not all of a box.
     #[cfg_attr(feature = "serde", serde(skip))]
     listed: Option<Affine>,
@@ -235,7 +256,7 @@ impl State {
     /// With a lattice.
     pub(crate) fn of_lattice(lattice: Lattice) -> Self {
         let listed = lattice.kept().is_some().then(|| lattice_map(&lattice));
-        State { shift: 0.0, lattice: Some(lattice), listed }
+        State { lattice: Some(lattice), listed, ..State::default() }
     }
 }
 

@@ -100,12 +100,12 @@ pub(super) fn mean_log(rows: Box<dyn LogRows + '_>, f: &[f64], g: &[f64]) -> f64
     rows.expected_log(g)
 }
 
-/// A pair of the plan for each three numbers between 0 and 1, of rows over the points of the second cloud, whose sums
-/// (logarithms) with `v` are `sums`: a row, and a column in it.
+/// A pair of the plan for each three numbers between 0 and 1, of rows over the points of the second cloud, with the
+/// logarithms of `u` and `v`, and those of the sums of the rows with `v`: a row, and a column in it.
 pub(super) fn sample_rows(
     rows: &dyn LogRows,
     sums: &[f64],
-    Scaling { f, g, .. }: &Scaling,
+    (f, g): (&[f64], &[f64]),
     draws: &[[f64; 3]],
 ) -> Vec<[usize; 2]> {
     let wheel = Wheel::new(sums.iter().zip(f).map(|(s, f)| (s + f).exp()));
@@ -113,7 +113,7 @@ pub(super) fn sample_rows(
         draws.iter().enumerate().map(|(draw, d)| (wheel.at(d[0]), draw)).collect();
     order.par_sort_unstable();
     let chosen: Vec<usize> = order.iter().map(|(i, _)| *i).collect();
-    let mut z = g.clone();
+    let mut z = g.to_vec();
     z.resize(simd::padded(g.len()), f64::NEG_INFINITY);
     let columns = sampling::along_rows(rows, &z, &chosen, |at| draws[order[at].1][1]);
     let mut pairs = vec![[0; 2]; draws.len()];

@@ -2,6 +2,7 @@
 
 use super::gauged::{Gauged, GaugedTerm};
 use super::lattices;
+use super::view::Seat;
 use crate::anchors::Lattice;
 use crate::comm::Span;
 use crate::control::Cancel;
@@ -58,20 +59,33 @@ impl Space<'_> {
     }
 }
 
-/// Points of the support of a cloud: some of them, or all.
+/// Points of a cloud, or at places where the cloud has none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chosen<'c> {
     cloud: Side,
-    points: Option<&'c [usize]>,
+    points: Which<'c>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Which<'c> {
+    Seen(Seat<'c>),
+    /// Some of the support.
+    Some(&'c [usize]),
 }
 
 impl<'c> Chosen<'c> {
+    /// The support.
     pub(super) fn all(cloud: Side) -> Self {
-        Chosen { cloud, points: None }
+        Chosen::seat(cloud, Seat::Part(Part::Support))
     }
 
+    pub(super) fn seat(cloud: Side, seat: Seat<'c>) -> Self {
+        Chosen { cloud, points: Which::Seen(seat) }
+    }
+
+    /// Some of the support.
     pub(super) fn some(cloud: Side, points: &'c [usize]) -> Self {
-        Chosen { cloud, points: Some(points) }
+        Chosen { cloud, points: Which::Some(points) }
     }
 }
 
@@ -81,6 +95,10 @@ pub(super) struct Arrival<'a> {
     /// What the gauge adds to the potential, in the user's units; nothing where it is zero.
     pub(super) offsets: Option<Vec<f64>>,
 }
+
+/// Costs that are not given are functions of the points, and new points do not arrive where they are given.
+pub(super) const OF_POINTS: &str =
+    "costs that are not given are functions of points in coordinates that are in range";
 
 impl<'p> Site<'p> {
     pub(crate) fn new(
@@ -254,18 +272,13 @@ impl<'p> Site<'p> {
         Site::new(term, measures, options, &options.cancel, Space::gauged(gauged))
     }
 
-    /// The kernel of the cost at points where the kernel takes them, over the support of the opposite cloud; none of
-    /// costs that are no function of the points.
+    /// The kernel of the squared Euclidean cost at points where the kernel takes them, over the support of the opposite
+    /// cloud; none of other costs.
     pub(super) fn exact_rows<'a>(
         &'a self,
         cloud: Side,
         points: Points<'a>,
     ) -> Result<Option<Box<dyn LogRows + 'a>>> {
-        if let Space::Pairs(_) = &self.space {
-            return Ok(self
-                .pair_rows(cloud, points)
-                .map(|rows| Box::new(self.cancel.guard(rows)) as Box<dyn LogRows>));
-        }
         let others = self.points(self.opposite(cloud), Part::Support);
         let rows = self
             .metric()?
@@ -273,21 +286,21 @@ impl<'p> Site<'p> {
         Ok(rows.map(|rows| Box::new(self.cancel.guard(rows)) as Box<dyn LogRows>))
     }
 
-    /// The same of a cost that is no squared distance.
+    /// The kernel of a cost that is no squared distance at some points over others.
     pub(super) fn pair_rows<'a>(
-        &'a self,
-        cloud: Side,
+        &self,
         points: Points<'a>,
+        others: Points<'a>,
     ) -> Option<GroundRows<'a>> {
         let Space::Pairs(pairs) = &self.space else { return None };
-        let others = self.points(self.opposite(cloud), Part::Support);
         Some(GroundRows::new(&pairs.cost, self.options.epsilon, points, others))
     }
 
     /// The mean cost of independent points of the supports, of a cost that is no squared distance.
     fn mean_of_pairs(&self) -> Option<f64> {
         let [x, y] = self.clouds();
-        let rows = self.pair_rows(x, self.points(x, Part::Support))?;
+        let [of_x, of_y] = [x, y].map(|cloud| self.points(cloud, Part::Support));
+        let rows = self.pair_rows(of_x, of_y)?;
         let [a, b] = [x, y].map(|cloud| self.measure(cloud).support().weights);
         let mean = self.span(x).sum(|i| {
             let (mut row, mut scratch) = (vec![0.0; b.len()], vec![0.0; rows.scratch()]);
@@ -300,16 +313,22 @@ impl<'p> Site<'p> {
     /// The kernel of the cost between points of the two clouds of the term, where there is one.
     pub(super) fn between<'a>(
         &'a self,
-        rows: Chosen<'_>,
-        columns: Chosen<'_>,
+        rows: Chosen<'a>,
+        columns: Chosen<'a>,
     ) -> Box<dyn LogRows + 'a> {
         if let Space::Matrix(cost) = &self.space {
-            let indices = |chosen: Chosen<'_>| -> Vec<usize> {
-                let kept = self.measure(chosen.cloud).indices(true);
-                let of = |i: usize| kept.map_or(i, |kept| kept[i]);
-                match chosen.points {
-                    Some(points) => points.iter().map(|&i| of(i)).collect(),
-                    None => (0..self.span(chosen.cloud).len()).map(of).collect(),
+            let indices = |Chosen { cloud, points }: Chosen<'_>| -> Vec<usize> {
+                let measure = self.measure(cloud);
+                match points {
+                    Which::Some(points) => {
+                        let kept = measure.indices(true);
+                        points.iter().map(|&i| kept.map_or(i, |kept| kept[i])).collect()
+                    }
+                    Which::Seen(Seat::Part(part)) => match measure.indices(part == Part::Support) {
+                        None => (0..measure.weights().len()).collect(),
+                        Some(indices) => indices.to_vec(),
+                    },
+                    Which::Seen(Seat::At(_)) => unreachable!("new points have no given costs"),
                 }
             };
             let transposed = rows.cloud == Side::Y && !self.is_self();
@@ -317,20 +336,18 @@ impl<'p> Site<'p> {
             let entries = CostRows::new(cost, rows, columns, transposed, self.options.epsilon);
             return Box::new(self.cancel.guard(entries));
         }
-        let points = |chosen: Chosen<'_>| {
-            let points = self.points(chosen.cloud, Part::Support);
-            match chosen.points {
-                Some(some) => points.select(some),
-                None => points,
-            }
+        let points = |Chosen { cloud, points }: Chosen<'a>| match points {
+            Which::Some(some) => self.points(cloud, Part::Support).select(some),
+            Which::Seen(Seat::Part(part)) => self.points(cloud, part),
+            Which::Seen(Seat::At(points)) => points.borrowed(),
         };
-        if let Space::Pairs(pairs) = &self.space {
-            let epsilon = self.options.epsilon;
-            let rows = GroundRows::new(&pairs.cost, epsilon, points(rows), points(columns));
+        let (rows, columns) = (points(rows), points(columns));
+        if let Space::Pairs(_) = &self.space {
+            let rows = self.pair_rows(rows, columns).expect("a cost of pairs");
             return Box::new(self.cancel.guard(rows));
         }
-        let (frame, epsilon) = self.metric().ok().flatten().expect("a cost of points, in range");
-        let rows = SquaredEuclidean::new(&frame, epsilon, points(rows), &points(columns));
+        let (frame, epsilon) = self.metric().ok().flatten().expect(OF_POINTS);
+        let rows = SquaredEuclidean::new(&frame, epsilon, rows, &columns);
         Box::new(self.cancel.guard(rows))
     }
 
@@ -342,21 +359,9 @@ impl<'p> Site<'p> {
         }
     }
 
-    /// Costs that are given, as rows of logarithms of the kernel: of some points of a cloud over the support of the
-    /// opposite one.
-    pub(super) fn given_costs(&self, rows: Side, part: Part) -> Option<Box<dyn LogRows + '_>> {
-        let Space::Matrix(cost) = &self.space else { return None };
-        let of = |cloud: Side, part: Part| {
-            let measure = self.measure(cloud);
-            match measure.indices(part == Part::Support) {
-                None => (0..measure.weights().len()).collect(),
-                Some(indices) => indices.to_vec(),
-            }
-        };
-        let transposed = rows == Side::Y;
-        let (rows, columns) = (of(rows, part), of(self.opposite(rows), Part::Support));
-        let entries = CostRows::new(cost, rows, columns, transposed, self.options.epsilon);
-        Some(Box::new(self.cancel.guard(entries)))
+    /// Whether costs are given one by one.
+    pub(super) fn has_given_costs(&self) -> bool {
+        matches!(self.space, Space::Matrix(_))
     }
 
     /// The logarithm of the kernel of the cost, entry by entry of the supports. None of costs that features define.

@@ -196,7 +196,7 @@ impl TermPlan<'_> {
         let arrival = site.arrive(cloud, points)?;
         self.kernel.check_new(cloud, points)?;
         let all = 0..points.len();
-        if self.kernel.is_exact() {
+        if self.kernel.reaches_everywhere() {
             return Ok(Guests { arrival, near: all.collect(), far: Vec::new() });
         }
         let ends = site.ends(cloud);

@@ -4,8 +4,8 @@ use orthant::features::FeatureMatrix;
 use orthant::options::SampleSizes;
 use orthant::results::{Certainty, MethodUsed};
 use orthant::{
-    CostMatrix, Error, GroundCost, Interval, Measure, Method, Options, Points, Solver,
-    mean_squared_distance, rot,
+    CostMatrix, Error, GroundCost, Interval, Measure, Method, Options, Points, Side, Solver,
+    mean_squared_distance, plan, plans, rot,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -195,6 +195,96 @@ fn any_cost_can_be_sampled() {
         assert_eq!(s.method, MethodUsed::Sampled);
         let (is_inside, _) = inside(s.interval_kl.unwrap(), s.value_kl, exact.value_kl);
         assert!(is_inside, "{:?}, {}", s.interval_kl, exact.value_kl);
+    }
+}
+
+/// `|found - exact| / |exact|`, both less a mean.
+fn distance(found: &[f64], exact: &[f64], mean: f64) -> f64 {
+    let norm = |of: &dyn Fn(usize) -> f64| (0..exact.len()).map(|i| of(i).powi(2)).sum::<f64>();
+    (norm(&|i| found[i] - exact[i]) / norm(&|i| exact[i] - mean)).sqrt()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn plans_of_samples_come_near_those_of_all_points() {
+    const N: usize = 1600;
+    let dim = 6;
+    let weighted = measure(clusters(N, dim, 0.0, f64::INFINITY, 41), dim, Some(weights(N, 3)));
+    let even = measure(clusters(N, dim, 0.0, f64::INFINITY, 41), dim, None);
+    let nu = measure(clusters(N + 100, dim, 0.6, f64::INFINITY, 42), dim, None);
+    for (mu, cost) in [
+        (&even, GroundCost::SquaredEuclidean),
+        (&weighted, GroundCost::SquaredEuclidean),
+        (&even, GroundCost::Dot),
+        (&even, GroundCost::L1),
+    ] {
+        let epsilon = 0.15 * cost.mean([mu, &nu]).unwrap().abs().max(1.0);
+        let options = |method| {
+            let builder = Options::builder(epsilon).method(method).cost(cost.clone());
+            builder.tolerance(1e-8).build().unwrap()
+        };
+        let exact = plan(mu, &nu, &options(Method::dense())).unwrap();
+        let widths = [25, 90, 400].map(|size| {
+            let found = plan(mu, &nu, &options(sampled(size))).unwrap();
+            let elsewhere = Points::new(clusters(50, dim, 1.0, f64::INFINITY, 43), dim).unwrap();
+            let mut errors = Vec::new();
+            for side in [Side::X, Side::Y] {
+                let of = |p: &orthant::Plan<'_>| p.barycentric(side).unwrap();
+                errors.push(distance(&of(&found), &of(&exact), mean(&of(&exact))));
+                let of = |p: &orthant::Plan<'_>| p.map_at(side, &elsewhere).unwrap();
+                errors.push(distance(&of(&found), &of(&exact), mean(&of(&exact))));
+                let of = |p: &orthant::Plan<'_>| p.potential_at(side, &elsewhere).unwrap();
+                errors.push(distance(&of(&found), &of(&exact), mean(&of(&exact))));
+                let of = |p: &orthant::Plan<'_>| p.gradient().points(side).unwrap();
+                errors.push(distance(&of(&found), &of(&exact), 0.0));
+                let of = |p: &orthant::Plan<'_>| p.gradient().weights(side).unwrap();
+                errors.push(distance(&of(&found), &of(&exact), 0.0));
+            }
+            let of = |p: &orthant::Plan<'_>| p.solution().transport_cost.unwrap();
+            errors.push((of(&found) - of(&exact)).abs() / epsilon);
+            let of = |p: &orthant::Plan<'_>| p.gradient().epsilon().unwrap();
+            errors.push((of(&found) / of(&exact) - 1.0).abs());
+            let of = |p: &orthant::Plan<'_>| p.solution().plan_concentration.unwrap();
+            errors.push((of(&found) - of(&exact)).abs());
+            // Pairs have the weights of their first points, and the mean cost of the plan.
+            let pairs = found.sample(20_000, 5).unwrap();
+            let mut counts = vec![0.0; N];
+            pairs.iter().for_each(|[i, _]| counts[*i] += 1.0 / 20_000.0);
+            let chi2: f64 =
+                (0..N).map(|i| (counts[i] - mu.weights()[i]).powi(2) / mu.weights()[i]).sum();
+            assert!(chi2 * 20_000.0 < N as f64 + 6.0 * (2.0 * N as f64).sqrt(), "{chi2}");
+            errors.iter().copied().fold(0.0, f64::max)
+        });
+        let name = cost.as_str();
+        assert!(widths[0] < 1.0 && widths[1] < 0.5 && widths[2] < 0.15, "{name}: {widths:?}");
+    }
+}
+
+#[test]
+fn gradients_of_divergences_come_near_those_of_all_points() {
+    for (dim, weighted) in [(5, false), (10, true)] {
+        let mu = measure(
+            clusters(700, dim, 0.0, f64::INFINITY, 51),
+            dim,
+            weighted.then(|| weights(700, 8)),
+        );
+        let nu = measure(clusters(800, dim, 0.7, f64::INFINITY, 52), dim, None);
+        let epsilon = 0.1 * mean_squared_distance(&mu, &nu).unwrap();
+        let options =
+            |method| Options::builder(epsilon).method(method).tolerance(1e-8).build().unwrap();
+        let exact = plans(&mu, &nu, &options(Method::dense())).unwrap();
+        let found = plans(&mu, &nu, &options(sampled(350))).unwrap();
+        for side in [Side::X, Side::Y] {
+            let of = |p: &orthant::Plans<'_>| p.gradient().points(side).unwrap();
+            let error = distance(&of(&found), &of(&exact), 0.0);
+            assert!(error < 0.15, "{dim} axes: {error}");
+            let of = |p: &orthant::Plans<'_>| p.gradient().weights(side).unwrap();
+            let error = distance(&of(&found), &of(&exact), 0.0);
+            assert!(error < 0.25, "weights in {dim} axes: {error}");
+        }
     }
 }
 

@@ -34,10 +34,26 @@ pub(crate) fn padded(len: usize) -> usize {
     len.next_multiple_of(LANES)
 }
 
-/// Runs a kernel with the best instruction set of this machine.
+/// Runs a kernel with the best instruction set of this machine whose vectors have at most [`LANES`] numbers.
 #[inline]
 fn dispatch<O: WithSimd>(op: O) -> O::Output {
+    #[cfg(target_arch = "x86_64")]
+    return match pulp::x86::V3::try_new() {
+        Some(simd) => Simd::vectorize(simd, op),
+        None => Simd::vectorize(pulp::Scalar, op),
+    };
+    #[cfg(not(target_arch = "x86_64"))]
     pulp::Arch::new().dispatch(op)
+}
+
+/// Runs a kernel with the widest vectors of this machine. Its lengths are multiples of [`PANEL_STEP`].
+#[inline]
+fn dispatch_wide<O: WithSimd>(op: O) -> O::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V4::try_new() {
+        return Simd::vectorize(simd, op);
+    }
+    dispatch(op)
 }
 
 /// Whether plain loops may use fused multiply-add: where it is an instruction, not a function call.

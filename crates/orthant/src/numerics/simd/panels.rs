@@ -4,7 +4,7 @@
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{Aligned, Float, dispatch, fused};
+use super::{Aligned, Float, dispatch, dispatch_wide, fused};
 
 /// Columns of a tile: a panel. With [`TILE_ROWS`] rows it stays in the first-level cache in any number of axes.
 pub(crate) const PANEL: usize = 64;
@@ -51,7 +51,7 @@ impl<T: Float> Panels<T> {
     /// [`TILE_ROWS`] rows, packed coordinate by coordinate.
     pub(crate) fn products(&self, x: &[T], panel: usize, start: &[T], out: &mut [T]) {
         let columns = panel * PANEL * self.dim..(panel * PANEL + start.len()) * self.dim;
-        dispatch(Products { x, dim: self.dim, panel: &self.data[columns], start, out });
+        dispatch_wide(Products { x, dim: self.dim, panel: &self.data[columns], start, out });
     }
 }
 
@@ -77,45 +77,70 @@ impl<T: Float> WithSimd for Products<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // Vectors of a line, and those that are computed together.
+        // Vectors of a line, those of it that are computed together, and lines of which that is done.
         match 64 / size_of::<T::Vector<S>>() {
-            1 => self.run::<S, 1, 1>(simd),
-            2 => self.run::<S, 2, 2>(simd),
-            4 => self.run::<S, 4, 4>(simd),
-            8 => self.run::<S, 8, 4>(simd),
-            _ => self.run::<S, 16, 4>(simd),
+            1 => self.run::<S, 1, 1, 4>(simd),
+            2 => self.run::<S, 2, 2, 1>(simd),
+            4 => self.run::<S, 4, 4, 1>(simd),
+            8 => self.run::<S, 8, 4, 1>(simd),
+            _ => self.run::<S, 16, 4, 1>(simd),
         }
     }
 }
 
 impl<T: Float> Products<'_, T> {
     #[inline(always)]
-    fn run<S: Simd, const LINE: usize, const W: usize>(self, simd: S) {
-        let Products { x, dim, panel, start, out } = self;
-        let start = T::vectors::<S>(start);
-        let out = T::vectors_mut::<S>(out);
+    fn run<S: Simd, const LINE: usize, const W: usize, const G: usize>(mut self, simd: S) {
+        let lines = T::vectors::<S>(self.start).len() / LINE;
+        let mut l = 0;
+        while l + G <= lines {
+            self.lines::<S, LINE, W, G>(simd, l);
+            l += G;
+        }
+        while l < lines {
+            self.lines::<S, LINE, W, 1>(simd, l);
+            l += 1;
+        }
+    }
+
+    /// The columns of some lines, from the one of a number on.
+    #[inline(always)]
+    fn lines<S: Simd, const LINE: usize, const W: usize, const G: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+    ) {
+        let dim = self.dim;
+        let start = T::vectors::<S>(self.start);
+        let out = T::vectors_mut::<S>(self.out);
         let width = start.len();
-        let (x, _) = x.as_chunks::<TILE_ROWS>();
-        let (panel, _) = T::vectors::<S>(panel).as_chunks::<LINE>();
-        for l in 0..width / LINE {
-            let lines = &panel[l * dim..(l + 1) * dim];
-            for v0 in (0..LINE).step_by(W) {
-                let k = l * LINE + v0;
-                // No closures here: they would not inherit the instruction set.
-                let mut acc = [[T::splat(simd, T::ZERO); W]; TILE_ROWS];
-                for acc in &mut acc {
+        let (x, _) = self.x.as_chunks::<TILE_ROWS>();
+        let (panel, _) = T::vectors::<S>(self.panel).as_chunks::<LINE>();
+        let lines = &panel[first * dim..(first + G) * dim];
+        for v0 in (0..LINE).step_by(W) {
+            // No closures here: they would not inherit the instruction set.
+            let mut acc = [[[T::splat(simd, T::ZERO); W]; G]; TILE_ROWS];
+            for acc in &mut acc {
+                for (g, acc) in acc.iter_mut().enumerate() {
+                    let k = (first + g) * LINE + v0;
                     acc.copy_from_slice(&start[k..k + W]);
                 }
-                for (x, m) in x.iter().zip(lines) {
+            }
+            for (c, x) in x.iter().enumerate().take(dim) {
+                for g in 0..G {
+                    let m = &lines[g * dim + c];
                     for r in 0..TILE_ROWS {
                         let x = T::splat(simd, x[r]);
                         for v in 0..W {
-                            acc[r][v] = T::mul_add(simd, x, m[v0 + v], acc[r][v]);
+                            acc[r][g][v] = T::mul_add(simd, x, m[v0 + v], acc[r][g][v]);
                         }
                     }
                 }
-                for r in 0..TILE_ROWS {
-                    out[r * width + k..r * width + k + W].copy_from_slice(&acc[r]);
+            }
+            for (r, acc) in acc.iter().enumerate() {
+                for (g, acc) in acc.iter().enumerate() {
+                    let k = r * width + (first + g) * LINE + v0;
+                    out[k..k + W].copy_from_slice(acc);
                 }
             }
         }
@@ -125,7 +150,7 @@ impl<T: Float> Products<'_, T> {
 /// The largest entry of each row of a tile, and the sum of the exponentials relative to it, which go to `out`. Rows are
 /// `out.len() / tops.len()` numbers. A row of minus infinities has no exponentials.
 pub(crate) fn exp_tile<T: Float>(logs: &[T], out: &mut [T], tops: &mut [f64], sums: &mut [f64]) {
-    dispatch(ExpTile { logs, out, tops, sums });
+    dispatch_wide(ExpTile { logs, out, tops, sums });
 }
 
 struct ExpTile<'a, T> {
@@ -230,7 +255,7 @@ impl Join<'_> {
 
 /// `sums_k += sum_r weights_r rows[r][k]`, of rows that are `width` numbers apart.
 pub(crate) fn add_rows<T: Float>(rows: &[T], width: usize, weights: &[f64], sums: &mut [f64]) {
-    dispatch(AddWeighted { rows, width, weights, sums });
+    dispatch_wide(AddWeighted { rows, width, weights, sums });
 }
 
 struct AddWeighted<'a, T> {

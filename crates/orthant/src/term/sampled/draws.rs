@@ -15,9 +15,9 @@ use crate::sampling::Wheel;
 pub(super) struct Draws {
     clouds: Vec<Vec<usize>>,
     /// Whether no point is there twice.
-    distinct: bool,
+    pub(super) distinct: bool,
     /// The expected part of independent pairs that are of two different points.
-    apart: f64,
+    pub(super) apart: f64,
 }
 
 impl Draws {

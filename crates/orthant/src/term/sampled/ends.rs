@@ -3,8 +3,10 @@
 use rand_chacha::ChaCha8Rng;
 
 use super::draws::Draws;
-use super::{SampledKernel, best_response};
+use super::{SampledKernel, best_response, columns, message};
 use crate::comm::Span;
+use crate::kernel::LogPass;
+use crate::rows::LogRows;
 use crate::sampling::stratified;
 
 /// The clouds of a term.
@@ -93,6 +95,8 @@ pub(super) struct Ends {
     pub(super) scatter: f64,
     /// How far the mean potentials are from having the marginals: L1, from the rows.
     pub(super) error: f64,
+    /// The mean cost of the plan, from the rows.
+    pub(super) cost: f64,
 }
 
 /// Standard errors that are added to every mean of many numbers.
@@ -144,6 +148,26 @@ impl Rows {
         Rows { chosen, known, weights }
     }
 
+    /// The mean cost of the plan of the best first potential, which is better than the one there is by `gains`. That goes up
+    /// and down with the potential, whose mean is known.
+    fn cost(
+        &self,
+        entries: &dyn LogRows,
+        whole: &Whole<'_>,
+        Extended { f, g }: &Extended,
+        gains: &[f64],
+    ) -> f64 {
+        let of_rows = |value: &dyn Fn(usize, f64) -> f64| -> Vec<f64> {
+            self.chosen.iter().zip(gains).map(|(&i, gain)| value(i, *gain)).collect()
+        };
+        let potentials = of_rows(&|i, _| f[i]);
+        let mut masses = of_rows(&|i, gain| f[i] + gain);
+        masses.iter_mut().zip(&self.weights).for_each(|(f, w)| *f += w.ln());
+        let message = message(entries, columns(g, whole.weights[1]));
+        let log = LogPass::of(entries).expected_log(entries, &masses, &message);
+        whole.mean(0, |i| f[i]) - self.mean(&potentials).0 - log
+    }
+
     /// A mean over the first cloud, and its standard error.
     fn mean(&self, values: &[f64]) -> (f64, f64) {
         let mean: f64 = values.iter().zip(&self.weights).map(|(v, w)| v * w).sum();
@@ -187,6 +211,7 @@ impl Ends {
         let low = lower - SIGMAS * noise;
         let error: Vec<f64> = own.iter().map(|gain| (-gain).exp_m1().abs()).collect();
         let error = rows.mean(&error).0;
+        let cost = rows.cost(&*entries, whole, bag, &own);
         // All of the samples but one, one after the other.
         let times = samples.len() as f64;
         let mut uppers = Vec::new();
@@ -213,7 +238,7 @@ impl Ends {
         let stderr = spread.hypot(rows.mean(&corrected).1).hypot(bias);
         let low = low.min(high);
         let value = estimate.clamp(low, high);
-        Ends { low, high, value, estimate, stderr, noise: SIGMAS * noise, scatter, error }
+        Ends { low, high, value, estimate, stderr, noise: SIGMAS * noise, scatter, error, cost }
     }
 }
 

@@ -20,9 +20,12 @@
 //! the diagonal entries `a_x`, and the others so that pairs of *different* points are unbiased, the dual function of the
 //! sample has the right mean for every fixed potential, and Jensen holds again ([`OwnRows`]).
 
+mod drawn;
 mod draws;
 mod ends;
 mod own;
+
+pub(crate) use drawn::Drawn;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -36,7 +39,7 @@ use super::exact::{self, ExactKernel, Held};
 use super::pairwise::Pairwise;
 use super::site::Chosen;
 use super::view::{Partners, Seat, View};
-use super::{KernelError, Scaling, Site, Solved, State, Task, TermKernel, Work};
+use super::{KernelError, RowScaling, Scaling, Site, Solved, State, Task, TermKernel, Work};
 use crate::comm::Span;
 use crate::control::{Stop, begin};
 use crate::error::Result;
@@ -118,7 +121,8 @@ impl<'p> SampledKernel<'p> {
         begin(work.observer, Phase::Certificate)?;
         let bag = Extended::mean(&samples);
         let ends = Ends::new(self, &whole, &samples, &bag, &values, sizes.rows, rng);
-        Ok(Some(Round { sizes, bag, ends, iterations, stop }))
+        let draws = values.into_iter().map(|(_, draws)| draws).collect();
+        Ok(Some(Round { sizes, draws, bag, ends, iterations, stop }))
     }
 
     fn solve_sample(
@@ -211,12 +215,7 @@ impl<'p> SampledKernel<'p> {
             .extend(x, draws.of(0), f)
             .iter()
             .zip(weights)
-            .map(|(s, a)| {
-                // In logarithms: 2 / (S + sqrt(S^2 + 4 a)).
-                let s = s + others;
-                let root = 0.5 * (1.0 + 4.0 * (a.ln() - 2.0 * s).exp()).sqrt();
-                -(s + (0.5 + root).ln())
-            })
+            .map(|(s, a)| own_potential(s + others, *a))
             .collect();
         for (&i, f) in draws.of(0).iter().zip(f) {
             out[i] = *f;
@@ -280,13 +279,21 @@ impl<'p> SampledKernel<'p> {
 
 /// What the rounds leave.
 fn solved(round: Round, iterations: usize, stop: Stop, task: &Task<'_>) -> Solved {
-    let Round { sizes, mut bag, ends, .. } = round;
+    let Round { sizes, draws, mut bag, ends, .. } = round;
     let epsilon = task.run.epsilon;
-    let Ends { low, high, value, stderr, estimate, error, .. } = ends;
+    let Ends { low, high, value, stderr, estimate, error, cost, .. } = ends;
     let [a, b] = task.weights;
     // The mass that the mean potentials are off by is given to both.
     let whole = Whole { weights: task.weights, spans: task.spans, is_self: task.is_self() };
     let half = 0.5 * (value - whole.total(&bag));
+    let drawn: Vec<Drawn> = [&bag.f, &bag.g]
+        .into_iter()
+        .zip(task.weights)
+        .take(if task.is_self() { 1 } else { 2 })
+        .enumerate()
+        .map(|(slot, (potential, weights))| Drawn::new(&draws, slot, potential, weights, half))
+        .collect();
+    let messages = drawn.iter().map(Drawn::message).collect();
     let shift = |f: &mut [f64], a: &[f64]| {
         f.iter_mut().zip(a).for_each(|(f, a)| *f += half + a.ln());
     };
@@ -308,15 +315,15 @@ fn solved(round: Round, iterations: usize, stop: Stop, task: &Task<'_>) -> Solve
     Solved {
         outcome,
         builds: Builds::default(),
-        transport_cost: None,
+        transport_cost: Some(epsilon * cost),
         error: KernelError {
             settled: true,
             ..KernelError::of_features(None, bounds, f64::ROUNDING)
         },
         rank: sizes.size,
-        state: State::default(),
+        state: State { drawn, ..State::default() },
         pairs: Pairs::default(),
-        messages: Vec::new(),
+        messages,
         sampling: Some(Sampling {
             size: sizes.size,
             samples: sizes.samples,
@@ -326,17 +333,35 @@ fn solved(round: Round, iterations: usize, stop: Stop, task: &Task<'_>) -> Solve
     }
 }
 
+/// The potential of a cloud with itself at a point of weight `a`, where the sum over the others is `exp(s)`: `t = exp(f)`
+/// solves `a t^2 + exp(s) t = 1`.
+fn own_potential(s: f64, a: f64) -> f64 {
+    // In logarithms: 2 / (S + sqrt(S^2 + 4 a)).
+    let root = 0.5 * (1.0 + 4.0 * (a.ln() - 2.0 * s).exp()).sqrt();
+    -(s + (0.5 + root).ln())
+}
+
 /// `-log sum_j b_j exp(g_j - c(x, y_j))` at some points of the first cloud, over all of the second.
 fn best_response(rows: &dyn LogRows, g: &[f64], weights: &[f64]) -> Vec<f64> {
-    sums::<f64>(rows, g.iter().zip(weights).map(|(g, b)| g + b.ln())).iter().map(|s| -s).collect()
+    sums::<f64>(rows, columns(g, weights)).iter().map(|s| -s).collect()
+}
+
+/// The logarithms of `v` of a potential that is relative to the weights.
+fn columns(g: &[f64], weights: &[f64]) -> impl Iterator<Item = f64> {
+    g.iter().zip(weights).map(|(g, b)| g + b.ln())
+}
+
+/// Logarithms of `v` as passes want them.
+fn message(rows: &dyn LogRows, logs: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut message: Vec<f64> = logs.collect();
+    message.resize(simd::padded(rows.rank()), f64::NEG_INFINITY);
+    message
 }
 
 /// `log sum_k exp(L_ik + z_k)` of all rows.
 fn sums<T: TileFloat>(rows: &dyn LogRows, z: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut message: Vec<f64> = z.collect();
-    message.resize(simd::padded(rows.rank()), f64::NEG_INFINITY);
     let mut out = vec![0.0; rows.rows()];
-    LogPass::of(rows).row_sums::<T>(rows, &message, &mut out);
+    LogPass::of(rows).row_sums::<T>(rows, &message(rows, z), &mut out);
     out
 }
 
@@ -366,6 +391,7 @@ struct Sample {
 /// What samples of some sizes tell.
 struct Round {
     sizes: Sizes,
+    draws: Vec<Draws>,
     bag: Extended,
     ends: Ends,
     iterations: usize,
@@ -390,6 +416,10 @@ impl TermKernel for SampledKernel<'_> {
 
     fn is_exact(&self) -> bool {
         false
+    }
+
+    fn reaches_everywhere(&self) -> bool {
+        true
     }
 
     fn solve(&self, task: &mut Task<'_>, work: &mut Work<'_>) -> Result<Solved> {
@@ -452,7 +482,10 @@ impl TermKernel for SampledKernel<'_> {
     }
 
     fn log_sums(&self, state: &State, cloud: Side, part: Part, g: &[f64]) -> Result<Vec<f64>> {
-        self.exact.log_sums(state, cloud, part, g)
+        match self.drawn_sums(state, cloud, part) {
+            Some(sums) => Ok(sums),
+            None => self.exact.log_sums(state, cloud, part, g),
+        }
     }
 
     fn pairwise<'a>(&'a self, state: &'a State) -> Pairwise<'a> {
@@ -460,7 +493,10 @@ impl TermKernel for SampledKernel<'_> {
     }
 
     fn sample(&self, scaling: &Scaling, draws: &[[f64; 3]]) -> Result<Vec<[usize; 2]>> {
-        self.exact.sample(scaling, draws)
+        match self.drawn_pairs(&scaling.state, draws) {
+            Some(pairs) => Ok(pairs),
+            None => self.exact.sample(scaling, draws),
+        }
     }
 
     fn check_new(&self, cloud: Side, points: &Points<'_>) -> Result<()> {
@@ -475,7 +511,10 @@ impl TermKernel for SampledKernel<'_> {
         g: &[f64],
         columns: &[Vec<f64>],
     ) -> Result<View> {
-        self.exact.view(state, cloud, seat, g, columns)
+        match self.drawn_view(state, cloud, *seat, columns) {
+            Some(view) => Ok(view),
+            None => self.exact.view(state, cloud, seat, g, columns),
+        }
     }
 
     fn partners(
@@ -486,11 +525,16 @@ impl TermKernel for SampledKernel<'_> {
         g: &[f64],
         count: usize,
     ) -> Result<Vec<Partners>> {
+        // Among all points: those that were drawn are not the nearest ones.
         self.exact.partners(state, cloud, seat, g, count)
     }
 
+    fn row_scaling(&self, scaling: &Scaling, slot: usize) -> Option<RowScaling> {
+        self.drawn_scaling(&scaling.state, slot)
+    }
+
     fn operand<'a>(&'a self, state: &'a State, cloud: Side) -> Result<Operand<'a>> {
-        self.exact.operand(state, cloud)
+        Ok(self.exact.operand_over(cloud, self.drawn_points(state, cloud)))
     }
 
     fn on<'q>(&'q self, site: Site<'q>) -> Result<Box<dyn TermKernel + 'q>> {
