@@ -256,8 +256,9 @@ impl Solution {
         self.inner.corrected_kl
     }
 
-    /// What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, and `estimate`
-    /// with `stderr`, the jackknife estimate of `value` and its standard error, which is no bound; otherwise `None`.
+    /// What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, `upper_size`
+    /// (points of each cloud in the samples of the upper end), and `estimate` with `stderr`, the jackknife estimate of `value`
+    /// and its standard error, which is no bound; otherwise `None`.
     #[getter]
     fn sampling<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(sampling) = self.inner.sampling else { return Ok(None) };
@@ -265,6 +266,7 @@ impl Solution {
         out.set_item("size", sampling.size)?;
         out.set_item("samples", sampling.samples)?;
         out.set_item("rows", sampling.rows)?;
+        out.set_item("upper_size", sampling.upper_size)?;
         out.set_item("estimate", sampling.estimate.value)?;
         out.set_item("stderr", sampling.estimate.stderr)?;
         Ok(Some(out))

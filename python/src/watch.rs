@@ -109,12 +109,13 @@ impl Shared {
 pub(crate) struct Ear<'s> {
     shared: &'s Shared,
     epsilon: f64,
+    interval: Option<(f64, f64)>,
 }
 
 impl<'s> Ear<'s> {
     /// Of a solve with this epsilon.
     pub(crate) fn new(shared: &'s Shared, epsilon: f64) -> Self {
-        Ear { shared, epsilon }
+        Ear { shared, epsilon, interval: None }
     }
 }
 
@@ -131,8 +132,13 @@ impl Observer for Ear<'_> {
             iteration: iteration.iteration,
             marginal_error: iteration.marginal_error,
             value: iteration.value(),
+            interval: self.interval,
             elapsed: self.shared.begun.elapsed().as_secs_f64(),
         })
+    }
+
+    fn narrowed(&mut self, _: Term, [low, high]: [f64; 2]) {
+        self.interval = Some((low, high));
     }
 
     fn phase(&mut self, phase: Phase) -> Next {
@@ -143,6 +149,7 @@ impl Observer for Ear<'_> {
             iteration: 0,
             marginal_error: f64::INFINITY,
             value: f64::NEG_INFINITY,
+            interval: self.interval,
             elapsed: self.shared.begun.elapsed().as_secs_f64(),
         })
     }
@@ -178,6 +185,8 @@ pub(crate) struct Progress {
     /// The dual value: a lower bound of the `value` of the result, once the plan has mass 1; minus infinity where a phase
     /// begins.
     value: f64,
+    /// Where samples of the clouds (`method="sampled"`) have told that `value_kl` of the term is, which narrows; otherwise `None`.
+    interval: Option<(f64, f64)>,
     /// Seconds since the call began.
     elapsed: f64,
 }
@@ -185,7 +194,7 @@ pub(crate) struct Progress {
 #[pymethods]
 impl Progress {
     fn __repr__(&self) -> String {
-        let Progress { phase, term, epsilon, iteration, marginal_error, value, elapsed } = self;
+        let Progress { phase, term, epsilon, iteration, marginal_error, value, elapsed, .. } = self;
         format!(
             "Progress(phase='{phase}', term='{term}', epsilon={epsilon}, iteration={iteration}, \
              marginal_error={marginal_error:.3e}, value={value}, elapsed={elapsed:.3})"

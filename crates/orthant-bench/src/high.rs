@@ -62,7 +62,8 @@ fn measure(dim: usize, sizes: [usize; 2], few: usize) -> Result<(), Failure> {
             "bench": "high", "dim": dim, "n": n, "epsilon": epsilon, "accuracy": ACCURACY,
             "seconds": time, "value_kl": s.value_kl, "interval": interval,
             "sample_size": s.sampling.map(|s| s.size), "samples": s.sampling.map(|s| s.samples),
-            "rows": s.sampling.map(|s| s.rows), "accurate": s.meets_accuracy(ACCURACY),
+            "rows": s.sampling.map(|s| s.rows), "upper_size": s.sampling.map(|s| s.upper_size),
+            "accurate": s.meets_accuracy(ACCURACY),
             "stderr": s.sampling.map(|sampling| sampling.estimate.stderr / s.value_kl),
         }))?;
     }

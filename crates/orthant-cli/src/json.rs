@@ -74,6 +74,7 @@ pub(crate) struct SamplingJson {
     pub(crate) size: usize,
     pub(crate) samples: usize,
     pub(crate) rows: usize,
+    pub(crate) upper_size: usize,
     pub(crate) estimate: EstimateJson,
 }
 
@@ -86,9 +87,9 @@ pub(crate) struct EstimateJson {
 
 impl SamplingJson {
     pub(crate) fn of(sampling: Sampling) -> Self {
-        let Sampling { size, samples, rows, estimate, .. } = sampling;
+        let Sampling { size, samples, rows, upper_size, estimate, .. } = sampling;
         let estimate = EstimateJson { value: estimate.value, stderr: estimate.stderr };
-        SamplingJson { size, samples, rows, estimate }
+        SamplingJson { size, samples, rows, upper_size, estimate }
     }
 }
 

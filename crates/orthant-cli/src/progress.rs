@@ -126,6 +126,8 @@ pub(crate) struct Bar {
     tolerance: f64,
     first: Option<f64>,
     drawn: Instant,
+    /// Where samples have told that the value of a term is.
+    interval: Option<(Term, [f64; 2])>,
     /// The iterations so far, if they are to be kept.
     trace: Option<Vec<Step>>,
 }
@@ -169,6 +171,7 @@ impl Bar {
             tolerance: settings.tolerance,
             first: None,
             drawn: Instant::now(),
+            interval: None,
             trace: trace.then(Vec::new),
         }
     }
@@ -238,11 +241,25 @@ impl Observer for Bar {
                 Term::SelfX => "W(x, x)",
                 Term::SelfY => "W(y, y)",
             };
-            let way = (first / error).ln() / (first / self.tolerance).ln();
-            let words = format!("{term}: iteration {}, error {error:.1e}", progress.iteration);
-            self.line.show(way, &words);
+            match self.interval {
+                // Samples that follow make it narrower, nobody knows how many.
+                Some((of, [low, high])) if of == progress.term => {
+                    let [low, high] = [low, high].map(|end| rough(end, 4));
+                    self.line.show(0.0, &format!("{term}: value_kl in [{low}, {high}]"));
+                }
+                _ => {
+                    let way = (first / error).ln() / (first / self.tolerance).ln();
+                    let iteration = progress.iteration;
+                    let words = format!("{term}: iteration {iteration}, error {error:.1e}");
+                    self.line.show(way, &words);
+                }
+            }
         }
         Next::Continue
+    }
+
+    fn narrowed(&mut self, term: Term, [low, high]: [f64; 2]) {
+        self.interval = Some((term, [low, high]));
     }
 
     fn phase(&mut self, phase: Phase) -> Next {

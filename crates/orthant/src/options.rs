@@ -582,13 +582,6 @@ impl OptionsBuilder {
                     return option(name, "at least 2", count as f64);
                 }
             }
-            if o.is_unbalanced() {
-                return Err(Error::NotFor {
-                    what: "sampled measures",
-                    task: "unbalanced problems",
-                    remedy: "use Method::online()",
-                });
-            }
         }
         for (precision, smallest) in SMALLEST_TOLERANCE {
             if o.precision == precision && o.tolerance < smallest {

@@ -113,6 +113,8 @@ pub struct Sampling {
     pub samples: usize,
     /// Points of the first cloud whose rows were taken with all columns, for the lower end of the interval.
     pub rows: usize,
+    /// Points of each cloud in the samples that the upper end of the interval is from: as many as in the others, or more.
+    pub upper_size: usize,
     /// The jackknife estimate of [`Solution::value`] over the samples. No bound, and several times closer than the ends of
     /// the interval.
     pub estimate: Estimate,

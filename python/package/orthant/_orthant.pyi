@@ -100,8 +100,9 @@ class Solution:
         """The best estimate of the `value_kl` of the exact kernel from samples of the plan; `None` if there are none."""
     @property
     def sampling(self) -> Optional[dict[str, Any]]:
-        """What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, and `estimate`
-        with `stderr`, the jackknife estimate of `value` and its standard error, which is no bound; otherwise `None`."""
+        """What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, `upper_size`
+        (points of each cloud in the samples of the upper end), and `estimate` with `stderr`, the jackknife estimate of `value`
+        and its standard error, which is no bound; otherwise `None`."""
     @property
     def bound(self) -> Optional[float]:
         """How far the `value` is from that of the exact kernel at most, for lattices; otherwise `None`."""
@@ -408,6 +409,9 @@ class Progress:
         """The dual value: a lower bound of the `value` of the result, once the plan has mass 1; minus infinity where a phase
         begins.
         """
+    @property
+    def interval(self) -> Optional[tuple[float, float]]:
+        """Where samples of the clouds (`method="sampled"`) have told that `value_kl` of the term is, which narrows; otherwise `None`."""
     @property
     def elapsed(self) -> float:
         """Seconds since the call began."""

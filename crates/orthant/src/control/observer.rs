@@ -94,6 +94,12 @@ pub trait Observer: Send {
         let _ = phase;
         Next::Continue
     }
+
+    /// Called when samples of the clouds ([`Method::Sampled`](crate::Method::Sampled)) have told where the `value_kl` of a
+    /// term is, and again when that interval has become narrower. Default: nothing.
+    fn narrowed(&mut self, term: Term, interval: [f64; 2]) {
+        let _ = (term, interval);
+    }
 }
 
 /// The observer of a user, if there is one, and a token to end it all.
@@ -111,6 +117,12 @@ impl Observer for Watched<'_> {
     fn phase(&mut self, phase: Phase) -> Next {
         self.cancel.check();
         self.observer.as_mut().map_or(Next::Continue, |observer| observer.phase(phase))
+    }
+
+    fn narrowed(&mut self, term: Term, interval: [f64; 2]) {
+        if let Some(observer) = &mut self.observer {
+            observer.narrowed(term, interval);
+        }
     }
 }
 
@@ -133,6 +145,10 @@ impl Observer for Clocked<'_> {
         let next = self.observer.phase(phase);
         self.stopped |= next == Next::Stop;
         next
+    }
+
+    fn narrowed(&mut self, term: Term, interval: [f64; 2]) {
+        self.observer.narrowed(term, interval);
     }
 }
 

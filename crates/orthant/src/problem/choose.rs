@@ -79,9 +79,7 @@ fn sample_size(options: &Options) -> f64 {
 /// Whether samples of clouds of these sizes may be quicker than all pairs.
 pub(crate) fn may_sample(sizes: impl Iterator<Item = f64>, options: &Options) -> bool {
     // A quarter of a cloud, and the exact kernel is better.
-    sizes.fold(f64::INFINITY, f64::min) >= 4.0 * sample_size(options)
-        && options.gauge
-        && !options.is_unbalanced()
+    sizes.fold(f64::INFINITY, f64::min) >= 4.0 * sample_size(options) && options.gauge
 }
 
 /// What a method would cost.

@@ -101,6 +101,24 @@ impl Margin {
         Margin { span: span.clone(), weights: weights.to_vec(), mass, rho, slack, zero, logs }
     }
 
+    /// What the coordinates add to `phi / eps` at a point.
+    fn moved(&self, i: usize) -> f64 {
+        self.weights[i].ln() - self.zero[i]
+    }
+
+    /// Some of the points, of equal weights and the same mass.
+    fn some(&self, points: &[usize]) -> Self {
+        let weight = 1.0 / points.len() as f64;
+        let at = |part: f64| points.iter().map(|&i| weight.ln() - part * self.moved(i)).collect();
+        Margin {
+            span: Span::alone(points.len()),
+            weights: vec![weight; points.len()],
+            zero: at(1.0),
+            logs: at(self.slack),
+            ..*self
+        }
+    }
+
     fn target(&self) -> Target<'_> {
         let relaxed = Relaxed { slack: self.slack, logs: &self.logs };
         Target { weights: &self.weights, relaxed: self.rho.is_finite().then_some(relaxed) }
@@ -178,9 +196,43 @@ impl Dual {
     }
 }
 
+impl Dual {
+    /// By how much the logarithms of all entries of the kernel have to fall for the value to rise by `change`: the inverse
+    /// of minus [`Dual::bound`] of minus that. Infinite for more than there is.
+    pub(crate) fn fall_for(&self, change: f64) -> f64 {
+        if self.range.is_finite() {
+            -(-change / (self.mass * self.range)).max(-1.0).ln_1p() * self.range / self.epsilon
+        } else {
+            change / (self.mass * self.epsilon)
+        }
+    }
+}
+
 impl Unbalanced {
     pub(crate) fn new(epsilon: f64, sides: Vec<Margin>) -> Self {
         Unbalanced { epsilon, sides }
+    }
+
+    /// The problem of samples of the clouds, of equal weights and the same masses.
+    pub(crate) fn sample(&self, points: [&[usize]; 2]) -> Self {
+        let sides = self.sides.iter().zip(points).map(|(side, points)| side.some(points));
+        Unbalanced { epsilon: self.epsilon, sides: sides.collect() }
+    }
+
+    /// The mass of a cloud.
+    pub(crate) fn mass(&self, which: usize) -> f64 {
+        self.side(which).mass
+    }
+
+    /// `eps / rho` of a side, zero where the marginal is kept.
+    pub(crate) fn ratio(&self, which: usize) -> f64 {
+        self.epsilon / self.side(which).rho
+    }
+
+    /// What the coordinates add to `phi / eps` of a cloud, point by point.
+    pub(crate) fn moved(&self, which: usize) -> Vec<f64> {
+        let side = self.side(which);
+        (0..side.weights.len()).map(|i| side.moved(i)).collect()
     }
 
     /// Of the first or the second cloud.

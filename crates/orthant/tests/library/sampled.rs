@@ -130,6 +130,54 @@ fn self_terms_and_divergences_are_inside() {
 }
 
 #[test]
+fn unbalanced_values_are_inside() {
+    for (p, dim) in [5, 7, 10, 28, 50, 100].into_iter().cycle().take(18).enumerate() {
+        let seed = 3000 + p as u64;
+        let (n, m) = [(900, 900), (700, 1000)][p % 2];
+        let x = clusters(n, dim, 0.0, f64::INFINITY, seed);
+        let y = clusters(m, dim, 0.8, f64::INFINITY, seed + 500);
+        // Weights of any sum.
+        let heavy = |n: usize, times: f64| -> Vec<f64> {
+            weights(n, seed + n as u64).iter().map(|w| times * w / n as f64).collect()
+        };
+        let weighted = p % 3 == 0;
+        let mu = measure(x, dim, weighted.then(|| heavy(n, 6.0)));
+        let nu = measure(y, dim, weighted.then(|| heavy(m, 2.0)));
+        let mean = mean_squared_distance(&mu, &nu).unwrap();
+        let epsilon = [0.05, 0.1, 0.3][p % 3] * mean;
+        let options = |method| {
+            let builder = Options::builder(epsilon).method(method).tolerance(1e-7).seed(seed);
+            let builder = match p % 4 {
+                // Both marginals, or one of them.
+                0 => builder.rho_x(0.5 * mean),
+                1 => builder.rho_x(0.2 * mean).rho_y(3.0 * mean),
+                _ => builder.rho_x(mean).rho_y(mean),
+            };
+            builder.build().unwrap()
+        };
+        let exact = rot(&mu, &nu, &options(Method::dense())).unwrap();
+        let s = rot(&mu, &nu, &options(sampled(150))).unwrap();
+        assert_eq!(s.method, MethodUsed::Sampled);
+        let (is_inside, distance) = inside(s.interval_kl.unwrap(), s.value_kl, exact.value_kl);
+        assert!(is_inside, "problem {p}: {:?}, {}", s.interval_kl, exact.value_kl);
+        assert!(distance < 1.0 && s.interval_kl.unwrap().width() < 0.3 * exact.value_kl.abs());
+        let near = |found: f64, exact: f64| (found / exact - 1.0).abs() < 0.1;
+        assert!(near(s.mass, exact.mass), "{} {}", s.mass, exact.mass);
+        let cost = [s.transport_cost.unwrap(), exact.transport_cost.unwrap()];
+        assert!(near(cost[0], cost[1]), "problem {p}: {cost:?}");
+        if p % 4 > 1 {
+            let of = |method| Solver::new(&options(method)).divergence(&mu, &nu).unwrap();
+            let (exact, s) = (of(Method::dense()), of(sampled(150)));
+            for (s, exact) in s.terms().into_iter().zip(exact.terms()) {
+                let (is_inside, _) = inside(s.interval_kl.unwrap(), s.value_kl, exact.value_kl);
+                assert!(is_inside, "{dim} axes: {:?}, {}", s.interval_kl, exact.value_kl);
+            }
+            assert!(s.interval().unwrap().contains(exact.value));
+        }
+    }
+}
+
+#[test]
 fn larger_samples_come_closer_and_the_exact_kernel_takes_over() {
     let mu = measure(clusters(4000, 10, 0.0, f64::INFINITY, 3), 10, None);
     let nu = measure(clusters(4000, 10, 0.5, f64::INFINITY, 4), 10, None);
@@ -312,8 +360,6 @@ fn what_cannot_be_sampled_is_refused() {
         let built = builder(SampleSizes { size, samples }).build();
         assert!(matches!(built, Err(Error::Option { .. })), "{built:?}");
     }
-    let relaxed = builder(SampleSizes::default()).reach(1.0).build();
-    assert!(matches!(relaxed, Err(Error::NotFor { what: "sampled measures", .. })));
     let options = builder(SampleSizes::default()).build().unwrap();
     let features = || FeatureMatrix::new(vec![1.0; 100], 50, 2).unwrap();
     let given = Solver::new(&options).features(features(), features()).rot(&mu, &mu);

@@ -1,13 +1,15 @@
 //! What is left of the samples of a solve: what points see of the other cloud follows from it, in the time of the samples.
 
+use super::below::Bagged;
 use super::draws::Draws;
 use super::own::Apart;
-use super::{SampledKernel, columns, own_potential, sums};
+use super::whole::Extended;
+use super::{SampledKernel, columns, sums};
 use crate::rows::LogRows;
 use crate::term::pairwise::sample_rows;
 use crate::term::site::Chosen;
 use crate::term::view::{Seat, View, exact_view};
-use crate::term::{RowScaling, State};
+use crate::term::{RowScaling, Scaling, State};
 use crate::words::{Part, Side};
 
 /// The points of a cloud that were drawn, all samples together and in order, with logarithms of `v` such that sums over
@@ -28,15 +30,12 @@ pub(crate) struct Drawn {
 const MOST_DRAWN: f64 = 0.5;
 
 impl Drawn {
-    /// With the potential of the cloud, in units of epsilon and relative to the weights.
-    pub(super) fn new(
-        draws: &[Draws],
-        slot: usize,
-        potential: &[f64],
-        weights: &[f64],
-        shift: f64,
-    ) -> Self {
-        let mut points: Vec<usize> = draws.iter().flat_map(|d| d.of(slot)).copied().collect();
+    /// With the mean potential of the samples.
+    pub(super) fn new(bagged: &Bagged, slot: usize, weights: &[f64], shift: f64) -> Self {
+        let Extended { f, g } = &bagged.bag;
+        let potential = if slot == 0 { f } else { g };
+        let draws = || bagged.values.iter().map(|(_, draws)| draws);
+        let mut points: Vec<usize> = draws().flat_map(|d| d.of(slot)).copied().collect();
         if points.len() as f64 > MOST_DRAWN * weights.len() as f64 {
             let logs = columns(potential, weights).map(|g| g - shift).collect();
             let points = (0..weights.len()).collect();
@@ -45,7 +44,7 @@ impl Drawn {
         points.sort_unstable();
         let size = (points.len() as f64).ln();
         let logs = points.iter().map(|&i| potential[i] - size - shift).collect();
-        let Draws { distinct, apart, .. } = draws[0];
+        let Draws { distinct, apart, .. } = bagged.values[0].1;
         Drawn { points, logs, shift, distinct, apart }
     }
 
@@ -115,13 +114,17 @@ impl SampledKernel<'_> {
         Some(exact_view(&*rows, &drawn.logs, &columns))
     }
 
-    /// A pair for each three numbers between 0 and 1: a point of the first cloud by its weight, and one of the draws of the
+    /// A pair for each three numbers between 0 and 1: a point of the first cloud by its mass, and one of the draws of the
     /// second as it sees them.
-    pub(super) fn drawn_pairs(&self, state: &State, draws: &[[f64; 3]]) -> Option<Vec<[usize; 2]>> {
+    pub(super) fn drawn_pairs(
+        &self,
+        scaling: &Scaling,
+        draws: &[[f64; 3]],
+    ) -> Option<Vec<[usize; 2]>> {
         let [x, _] = self.exact.site().clouds();
-        let (rows, drawn) = self.seen(state, x, Seat::Part(Part::Support))?;
+        let (rows, drawn) = self.seen(&scaling.state, x, Seat::Part(Part::Support))?;
         let sums = drawn.sums(&*rows);
-        let logs = self.normalised(0, &sums);
+        let logs = self.normalised(scaling, 0, &sums);
         let mut pairs = sample_rows(&*rows, &sums, (&logs, &drawn.logs), draws);
         for [_, j] in &mut pairs {
             *j = drawn.points[*j];
@@ -129,47 +132,61 @@ impl SampledKernel<'_> {
         Some(pairs)
     }
 
-    /// See [`crate::term::TermKernel::row_scaling`]: every point has its weight.
-    pub(super) fn drawn_scaling(&self, state: &State, slot: usize) -> Option<RowScaling> {
-        let site = self.exact.site();
+    /// See [`crate::term::TermKernel::row_scaling`]: every point has the mass that goes with its potential.
+    pub(super) fn drawn_scaling(&self, scaling: &Scaling, slot: usize) -> Option<RowScaling> {
+        let (site, state) = (self.exact.site(), &scaling.state);
         let cloud = site.clouds()[slot];
         if site.is_self() {
             return self.opposite(state, cloud).map(|drawn| self.own_scaling(drawn, cloud));
         }
-        let logs = self.normalised(slot, &self.drawn_sums(state, cloud, Part::Support)?);
+        let sums = self.drawn_sums(state, cloud, Part::Support)?;
+        let logs = self.normalised(scaling, slot, &sums);
         let own = vec![0.0; logs.len()];
         Some(RowScaling { logs, own })
     }
 
-    /// The logarithms of `u` with which rows of these sums have the weights of their points.
-    fn normalised(&self, slot: usize, sums: &[f64]) -> Vec<f64> {
-        let weights = self.exact.site().weights()[slot];
-        weights.iter().zip(sums).map(|(a, s)| a.ln() - s).collect()
+    /// The logarithms of `u` with which rows of these sums have the masses of their points.
+    fn normalised(&self, scaling: &Scaling, slot: usize, sums: &[f64]) -> Vec<f64> {
+        let site = self.exact.site();
+        let unbalanced = site.unbalanced();
+        let cloud = self.cloud(unbalanced.as_ref(), slot);
+        let shift = scaling.shifts[slot] - cloud.mass.ln();
+        let mass = |i: usize| {
+            let a = cloud.weights[i].ln();
+            a + cloud.mass.ln() + cloud.kept(i, scaling.potential(slot)[i] - a + shift)
+        };
+        sums.iter().enumerate().map(|(i, s)| mass(i) - s).collect()
     }
 
     /// A half-step of a cloud with itself over the draws.
-    fn own_scaling(&self, drawn: &Drawn, cloud: Side) -> RowScaling {
+    fn own_scaling(&self, drawn: &Drawn, side: Side) -> RowScaling {
         let site = self.exact.site();
-        let weights = site.measure(cloud).support().weights;
-        let columns = Chosen::some(cloud, &drawn.points);
-        let all = drawn.sums(&*site.between(Chosen::all(cloud), columns));
+        let unbalanced = site.unbalanced();
+        let cloud = self.cloud(unbalanced.as_ref(), 0);
+        let columns = Chosen::some(side, &drawn.points);
+        let all = drawn.sums(&*site.between(Chosen::all(side), columns));
         // Points that were drawn do not count for themselves.
         let mut others = all.clone();
         let mut found = drawn.points.clone();
         found.dedup();
-        let rows = site.between(Chosen::some(cloud, &found), columns);
+        let rows = site.between(Chosen::some(side, &found), columns);
         let apart = drawn.sums(&Apart::new(rows, &found, &drawn.points));
         for (&i, sum) in found.iter().zip(apart) {
             others[i] = sum;
         }
-        let mut times = vec![0; weights.len()];
+        let mut times = vec![0; cloud.weights.len()];
         drawn.points.iter().for_each(|&i| times[i] += 1);
-        let scaling = |i: usize| {
-            let factor = drawn.others(times[i]).ln() + drawn.shift;
-            weights[i].ln() + own_potential(others[i] + factor, weights[i]) + factor
-        };
-        let logs: Vec<f64> = (0..weights.len()).map(scaling).collect();
-        let own = (0..weights.len()).map(|i| weights[i] - (logs[i] + all[i]).exp()).collect();
+        let (mut logs, mut own) = (Vec::new(), Vec::new());
+        for (i, a) in cloud.weights.iter().enumerate() {
+            let s = others[i] + drawn.others(times[i]).ln() + drawn.shift;
+            let f = cloud.best_own(i, s, *a);
+            let mass = a.ln() + cloud.mass.ln() + cloud.kept(i, f);
+            // The part of it that is elsewhere: S t / (a t^2 + S t).
+            let moving = mass - (a.ln() + f - s).exp().ln_1p();
+            let scaling = if others[i] > f64::NEG_INFINITY { moving - others[i] } else { moving };
+            logs.push(scaling);
+            own.push(mass.exp() - (scaling + all[i]).exp());
+        }
         RowScaling { logs, own }
     }
 }

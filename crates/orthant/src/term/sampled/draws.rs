@@ -4,7 +4,7 @@ use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 
-use super::ends::Whole;
+use super::whole::Whole;
 use crate::sampling::Wheel;
 
 /// A sample of both clouds of a term, or of the one that both are; in order.
@@ -22,8 +22,8 @@ pub(super) struct Draws {
 
 impl Draws {
     pub(super) fn new(whole: &Whole<'_>, size: usize, rng: &mut ChaCha8Rng) -> Self {
-        let count = if whole.is_self { 1 } else { 2 };
-        let weights = &whole.weights[..count];
+        let weights = whole.clouds[..whole.count()].iter().map(|cloud| cloud.weights);
+        let weights: Vec<&[f64]> = weights.collect();
         let distinct = weights.iter().all(|weights| are_equal(weights));
         let clouds = weights.iter().map(|weights| draw(weights, size, rng)).collect();
         let apart = 1.0 - weights[0].iter().map(|a| a * a).sum::<f64>();

@@ -20,41 +20,47 @@
 //! the diagonal entries `a_x`, and the others so that pairs of *different* points are unbiased, the dual function of the
 //! sample has the right mean for every fixed potential, and Jensen holds again ([`OwnRows`]).
 
+mod above;
+mod below;
 mod drawn;
 mod draws;
-mod ends;
 mod own;
+mod samples;
+mod whole;
 
 pub(crate) use drawn::Drawn;
+
+use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use above::Above;
+use below::{Bagged, Below};
 use draws::Draws;
-use ends::{Ends, Extended, Whole};
-use own::OwnRows;
+use whole::{Cloud, Extended, Whole};
 
 use super::derivative::Operand;
-use super::exact::{self, ExactKernel, Held};
+use super::exact::ExactKernel;
 use super::pairwise::Pairwise;
 use super::site::Chosen;
 use super::view::{Partners, Seat, View};
 use super::{KernelError, RowScaling, Scaling, Site, Solved, State, Task, TermKernel, Work};
-use crate::comm::Span;
 use crate::control::{Stop, begin};
 use crate::error::Result;
-use crate::kernel::{Builds, Kernel, LogPass, Marginal};
+use crate::kernel::{Builds, Kernel, LogPass};
 use crate::measure::Points;
 use crate::numerics::simd::{self, Float};
-use crate::options::{Precision, SampleSizes};
+use crate::options::SampleSizes;
 use crate::results::{Estimate, Sampling, scale};
 use crate::rows::{LogRows, TileFloat};
 use crate::sampling::Pairs;
 use crate::sampling::certificate::Bounds;
-use crate::sinkhorn::{Outcome, Run};
+use crate::sinkhorn::Outcome;
+use crate::sinkhorn::unbalanced::Unbalanced;
 use crate::words::{Part, Phase, Side};
 
-/// The exact kernel of a cost, with sampled measures. See the [module](self).
+/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct SampledKernel<'p> {
     exact: ExactKernel<'p>,
@@ -74,153 +80,36 @@ const ROWS: [usize; 2] = [512, 1 << 14];
 const NEARLY_ALL: f64 = 0.25;
 /// Pairs up to which the exact kernel takes over from samples that are not good enough.
 const MANY_PAIRS: f64 = 2e11;
-/// Bytes of the kernel of a sample that is stored.
-const STORED: f64 = 5e8;
-/// Tolerances above this can be had in single precision.
-const SINGLE: f64 = 1e-5;
 /// By how much samples grow at most from one round to the next.
 const GROWTH: f64 = 8.0;
-/// The part of the allowed error that the next round is planned for.
-const PLANNED: f64 = 0.85;
+/// The part of the allowed error that is near enough to it, and the part that the next round is planned for otherwise.
+const ENOUGH: f64 = 0.85;
+const PLANNED: f64 = 0.6;
+/// The part of that for the noise of rows.
+const FOR_NOISE: f64 = 0.4;
+/// Where the value usually is between the mean of the values of samples and the semi-dual of their potentials.
+const GUESS: f64 = 0.6;
+/// Samples are solved to this part of the accuracy, which marginals of extended potentials are far from.
+const SOLVED: f64 = 0.01;
+/// Samples that are solved for their values alone, for one of the others: that is less than twice as long, and their mean
+/// scatters half as much.
+const MORE_SAMPLES: usize = 2;
 
 impl<'p> SampledKernel<'p> {
     pub(crate) fn new(site: Site<'p>, asked: SampleSizes) -> Self {
         SampledKernel { exact: ExactKernel::new(site, false), asked }
     }
 
-    /// The value with samples of these sizes, from the potentials of an earlier round if there was one; with fewer samples if
-    /// it was ended before, and nothing if these are too few.
-    fn round(
-        &self,
-        sizes: Sizes,
-        start: Option<&Extended>,
-        task: &Task<'_>,
-        work: &mut Work<'_>,
-        rng: &mut ChaCha8Rng,
-    ) -> Result<Option<Round>> {
-        let site = self.exact.site();
-        let whole = Whole { weights: task.weights, spans: task.spans, is_self: site.is_self() };
-        let (mut samples, mut values, mut iterations) = (Vec::new(), Vec::new(), 0);
-        let mut stop = Stop::Converged;
-        for _ in 0..sizes.samples {
-            begin(work.observer, Phase::Iterations)?;
-            let draws = Draws::new(&whole, sizes.size, rng);
-            let sample = self.solve_sample(&draws, start, task, work)?;
-            iterations += sample.iterations;
-            if matches!(sample.stop, Stop::TimeLimit | Stop::Requested) {
-                stop = sample.stop;
-                break;
-            }
-            values.push((sample.value, draws));
-            samples.push(sample.potentials);
-        }
-        if samples.len() < LEAST_SAMPLES {
-            return Ok(None);
-        }
-        let sizes = Sizes { samples: samples.len(), ..sizes };
-        begin(work.observer, Phase::Certificate)?;
-        let bag = Extended::mean(&samples);
-        let ends = Ends::new(self, &whole, &samples, &bag, &values, sizes.rows, rng);
-        let draws = values.into_iter().map(|(_, draws)| draws).collect();
-        Ok(Some(Round { sizes, draws, bag, ends, iterations, stop }))
+    /// The clouds of a task.
+    fn whole(&self, unbalanced: Option<&Unbalanced>) -> Whole<'_> {
+        let clouds = [0, 1].map(|slot| self.cloud(unbalanced, slot));
+        Whole { clouds, is_self: self.exact.site().is_self() }
     }
 
-    fn solve_sample(
-        &self,
-        draws: &Draws,
-        start: Option<&Extended>,
-        task: &Task<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Sample> {
+    /// The first cloud of the term or the second, with its marginal.
+    fn cloud(&self, unbalanced: Option<&Unbalanced>, slot: usize) -> Cloud<'_> {
         let site = self.exact.site();
-        let [x, y] = site.clouds();
-        let [rows, columns] = [draws.of(0), draws.of(1)];
-        let entries = site.between(Chosen::some(x, rows), Chosen::some(y, columns));
-        let entries: Box<dyn LogRows + '_> = if site.is_self() {
-            Box::new(OwnRows::new(entries, draws, task.weights[0]))
-        } else {
-            entries
-        };
-        let size = rows.len();
-        let (even, span) = (vec![1.0 / size as f64; size], Span::alone(size));
-        let share = (size as f64).ln();
-        let first: Vec<f64> = match start {
-            Some(bag) => rows.iter().map(|&i| bag.f[i] - share).collect(),
-            None => vec![-share; size],
-        };
-        let run = Run { offset: 0.0, time: work.clock.left(), ..task.run };
-        let small = Task {
-            start: first,
-            flat: start.is_none(),
-            rough: None,
-            weights: [&even; 2],
-            spans: [&span; 2],
-            unbalanced: None,
-            run,
-        };
-        // Single precision is far more precise than samples are, unless a tolerance asks for more.
-        let (precision, rounding, bytes) = if run.tolerance > SINGLE {
-            (Precision::F32, f32::ROUNDING, 4.0)
-        } else {
-            (Precision::F64, f64::ROUNDING, 8.0)
-        };
-        let stored = bytes * (size as f64).powi(2) <= STORED;
-        let held = Held { stored, precision };
-        let outcome = exact::solve(entries, held, &small, work.observer)?.outcome;
-        let mean = |f: &[f64]| f.iter().sum::<f64>() / size as f64 + share;
-        // A dual value is too low by at most what it takes to move the mass that is elsewhere.
-        let range = |f: &[f64]| {
-            let ends = f.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], f| {
-                [low.min(*f), high.max(*f)]
-            });
-            ends[1] - ends[0]
-        };
-        let ranges = match outcome.stop {
-            Stop::Converged => [range(&outcome.f), range(&outcome.g)],
-            // Before the end, no price differs by more than costs do.
-            _ => [site.cost_range() / run.epsilon; 2],
-        };
-        let slack = 0.5 * (outcome.x.error * ranges[0] + outcome.y.error * ranges[1]);
-        let value = mean(&outcome.f) + mean(&outcome.g) + slack + rounding;
-        let relative = |f: Vec<f64>| -> Vec<f64> { f.into_iter().map(|f| f + share).collect() };
-        let (f, g) = (relative(outcome.f), relative(outcome.g));
-        let (stop, iterations) = (outcome.stop, outcome.iterations);
-        let potentials = if site.is_self() {
-            self.extend_own(draws, &f, task.weights[0])
-        } else {
-            Extended {
-                f: self.extend(x, columns, &g).iter().map(|s| -s).collect(),
-                g: self.extend(y, rows, &f).iter().map(|s| -s).collect(),
-            }
-        };
-        Ok(Sample { value, potentials, iterations, stop })
-    }
-
-    /// `log` of the mean of `exp(g_j - c(x, y_j))` over a sample of the opposite cloud, at all points of a cloud.
-    fn extend(&self, cloud: Side, sample: &[usize], g: &[f64]) -> Vec<f64> {
-        let site = self.exact.site();
-        let opposite = site.opposite(cloud);
-        let rows = site.between(Chosen::all(cloud), Chosen::some(opposite, sample));
-        let share = (g.len() as f64).ln();
-        // Any potentials are allowed, so their rounding is not an error.
-        sums::<f32>(&*rows, g.iter().map(|g| g - share))
-    }
-
-    /// The potential of a cloud with itself at all of its points: where a point is not in the sample, `t = exp(f)` solves
-    /// `a_x t^2 + S t = 1`, with `S` the mean over the sample.
-    fn extend_own(&self, draws: &Draws, f: &[f64], weights: &[f64]) -> Extended {
-        let [x, _] = self.exact.site().clouds();
-        let others = draws.others().ln();
-        let mut out: Vec<f64> = self
-            .extend(x, draws.of(0), f)
-            .iter()
-            .zip(weights)
-            .map(|(s, a)| own_potential(s + others, *a))
-            .collect();
-        for (&i, f) in draws.of(0).iter().zip(f) {
-            out[i] = *f;
-        }
-        Extended { g: out.clone(), f: out }
+        Cloud::new((site.weights()[slot], site.span(site.clouds()[slot])), unbalanced, slot)
     }
 
     /// Rows of some points of the first cloud over all of the second.
@@ -230,120 +119,339 @@ impl<'p> SampledKernel<'p> {
         site.between(Chosen::some(x, chosen), Chosen::all(y))
     }
 
+    fn samples(&self) -> usize {
+        self.asked.samples.unwrap_or(DEFAULT_SAMPLES)
+    }
+
+    /// The error that the value may have, in units of epsilon.
+    fn allowed(&self, found: &Found, task: &Task<'_>) -> f64 {
+        let site = self.exact.site();
+        let options = site.options();
+        let value = task.run.epsilon * found.value() + task.run.offset;
+        let own = options.accuracy * scale(value, options.epsilon);
+        site.kernel_error().unwrap_or(own) / task.run.epsilon
+    }
+
     /// What there is to do next, if anything would bring the value closer.
-    fn next(&self, round: &Round, allowed: f64, rows: usize, sizes: [usize; 2]) -> Next {
-        let Ends { low, high, value, noise, scatter, .. } = round.ends;
-        let now = round.sizes;
-        let (below, above) = (value - low, high - value);
-        if below.max(above) <= allowed || self.asked.size.is_some() {
-            return Next::Done;
+    fn next(&self, found: &Found, allowed: f64, sizes: [usize; 2]) -> Option<Next> {
+        if self.asked.size.is_some() || found.distance() <= allowed {
+            return None;
         }
-        let mut next = now;
-        // What rows that are not taken have to do with the lower end falls like the root of their number.
         let planned = PLANNED * allowed;
-        if noise > 0.5 * planned && now.rows < ROWS[1].min(rows) {
-            let times = (2.0 * noise / planned).powi(2).min(GROWTH);
-            next.rows = scaled(now.rows, times).min(ROWS[1]);
-        }
-        // What is systematic falls like the size of samples, what is not a little slower.
-        let ends = |times: f64| {
-            let systematic = (above - scatter).max(below - noise);
-            systematic / times + scatter / times.powf(0.75)
+        let few = sizes[0].min(sizes[1]);
+        let pairs = sizes[0] as f64 * sizes[1] as f64;
+        let exact = self.exact.site().options().exact && pairs <= MANY_PAIRS;
+        let most = scaled(few, NEARLY_ALL).min(LARGEST_SIZE);
+        // The exact kernel, or the largest samples, unless these were not enough.
+        let limited = |size: usize, now: usize, next: fn(usize) -> Next| match size {
+            size if size <= most => Some(next(size)),
+            _ if exact => Some(Next::Exact),
+            _ if now < most => Some(next(most)),
+            _ => None,
         };
-        let mut times = 1.0;
-        while ends(times) > planned && times < GROWTH {
-            times *= 1.1;
+        let Found { below, above, .. } = found;
+        let likely = found.likely();
+        // What is systematic falls like the size of samples, what is not a little slower.
+        let left = |times: f64| (above.mean - likely) / times + above.scatter / times.powf(0.75);
+        if left(1.0) > ENOUGH * allowed {
+            let mut times = 1.2;
+            while left(times) > planned && times < GROWTH {
+                times *= 1.1;
+            }
+            if let Some(next) = limited(scaled(above.size, times), above.size, Next::Above) {
+                return Some(next);
+            }
         }
-        next.size = scaled(now.size, times);
-        let [n, m] = sizes.map(|n| n as f64);
-        if next == now {
-            next.rows = scaled(now.rows, 2.0);
+        // The noise of rows falls like the root of their number.
+        let (systematic, rows) = (likely - below.mean, ROWS[1].min(sizes[0]));
+        let room = planned - systematic;
+        if below.noise > room && room >= FOR_NOISE * planned && below.rows < rows {
+            let times = (below.noise / room).powi(2);
+            return Some(Next::Rows(scaled(below.rows, times.clamp(1.5, GROWTH)).min(rows)));
         }
-        let most = NEARLY_ALL * n.min(m);
-        if next.size as f64 <= most && next.size <= LARGEST_SIZE {
-            return Next::Round(next);
-        }
-        if self.exact.site().options().exact && n * m <= MANY_PAIRS {
-            return Next::Exact;
-        }
-        let largest = LARGEST_SIZE.min(scaled(1, most));
-        if now.size >= largest { Next::Done } else { Next::Round(Sizes { size: largest, ..next }) }
+        let (now, times) = (below.bagged.size(), systematic / ((1.0 - FOR_NOISE) * planned));
+        limited(scaled(now, times.clamp(1.5, GROWTH)), now, Next::Below)
     }
 
-    fn first_sizes(&self, [n, m]: [usize; 2]) -> Sizes {
-        let SampleSizes { size, samples } = self.asked;
-        let size = size.unwrap_or(FIRST_SIZE).min(n).min(m);
-        Sizes { size, samples: samples.unwrap_or(DEFAULT_SAMPLES), rows: ROWS[0].min(n) }
+    /// Solves samples; as many as there is time for.
+    fn solve_samples(
+        &self,
+        (size, count): (usize, usize),
+        start: Option<&Extended>,
+        extended: bool,
+        whole: &Whole<'_>,
+        task: &Task<'_>,
+        work: &mut Work<'_>,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Solutions> {
+        let mut found = Solutions {
+            values: Vec::new(),
+            potentials: Vec::new(),
+            iterations: 0,
+            stop: Stop::Converged,
+        };
+        for _ in 0..count {
+            begin(work.observer, Phase::Iterations)?;
+            let draws = Draws::new(whole, size, rng);
+            let sample = self.solve_sample(&draws, start, task, work)?;
+            found.iterations += sample.iterations;
+            if matches!(sample.stop, Stop::TimeLimit | Stop::Requested) {
+                found.stop = sample.stop;
+                break;
+            }
+            if extended {
+                found.potentials.push(self.extend(&draws, &sample, whole));
+            }
+            found.values.push((sample.value, draws));
+        }
+        Ok(found)
+    }
+
+    /// Solves and extends samples of a size, and looks at some rows. Nothing if there was no time for enough of them.
+    fn below(
+        &self,
+        (size, rows): (usize, usize),
+        start: Option<&Extended>,
+        whole: &Whole<'_>,
+        task: &Task<'_>,
+        work: &mut Work<'_>,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Option<Below>, Progressed)> {
+        let sizes = (size, self.samples());
+        let found = self.solve_samples(sizes, start, true, whole, task, work, rng)?;
+        let progressed = found.progressed();
+        if found.values.len() < LEAST_SAMPLES {
+            return Ok((None, progressed));
+        }
+        begin(work.observer, Phase::Certificate)?;
+        let bagged = Arc::new(Bagged::new(found.potentials, found.values));
+        Ok((Some(Below::new(self, whole, bagged, rows, rng)), progressed))
+    }
+
+    /// Does what there is to do next.
+    fn improve(
+        &self,
+        next: &Next,
+        found: &Found,
+        whole: &Whole<'_>,
+        task: &Task<'_>,
+        work: &mut Work<'_>,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Better, Progressed)> {
+        let Found { below, .. } = found;
+        let bag = &below.bagged.bag;
+        match *next {
+            Next::Exact => unreachable!("that needs no samples"),
+            Next::Rows(rows) => {
+                begin(work.observer, Phase::Certificate)?;
+                let better = Below::new(self, whole, below.bagged.clone(), rows, rng);
+                Ok((Better::Below(better), Progressed { iterations: 0, stop: Stop::Converged }))
+            }
+            Next::Below(size) => {
+                let sizes = (size, below.rows);
+                let (better, more) = self.below(sizes, Some(bag), whole, task, work, rng)?;
+                Ok((better.map_or(Better::Nothing, Better::Below), more))
+            }
+            Next::Above(size) => {
+                let more = if self.asked.samples.is_some() { 1 } else { MORE_SAMPLES };
+                let sizes = (size, more * self.samples());
+                let samples =
+                    self.solve_samples(sizes, Some(bag), false, whole, task, work, rng)?;
+                let enough = samples.values.len() >= LEAST_SAMPLES;
+                let above = enough.then(|| Above::new(whole, &samples.values, bag));
+                // Fewer samples than before may tell less.
+                let narrower = |above: &Above| {
+                    samples.stop == Stop::Converged || above.high() < found.above.high()
+                };
+                let better = above.filter(narrower).map_or(Better::Nothing, Better::Above);
+                Ok((better, samples.progressed()))
+            }
+        }
+    }
+
+    /// Tells how far it came.
+    fn report(&self, found: &Found, task: &Task<'_>, work: &mut Work<'_>) {
+        let to_user = |end: f64| task.run.epsilon * end + task.run.offset;
+        let ends = [found.below.low(), found.above.high()].map(to_user);
+        work.observer.narrowed(task.run.term, ends);
+    }
+
+    /// What the rounds leave.
+    fn solved(
+        &self,
+        found: Found,
+        progressed: Progressed,
+        whole: &Whole<'_>,
+        task: &Task<'_>,
+    ) -> Solved {
+        let value = found.value();
+        let estimate = found.estimate();
+        let (low, high) = (found.below.low().min(value), found.above.high());
+        let Found { below: Below { bagged, rows, error, cost, .. }, above, .. } = found;
+        let bag = &bagged.bag;
+        let epsilon = task.run.epsilon;
+        let [a, b] = task.weights;
+        let mut outcome = Outcome {
+            f: columns(&bag.f, a).collect(),
+            g: columns(&bag.g, b).collect(),
+            x: whole.marginal(0, &bag.f, error),
+            y: whole.marginal(1, &bag.g, error),
+            iterations: progressed.iterations,
+            stop: progressed.stop,
+            left_out: 0.0,
+        };
+        // What the value of the mean potentials is off by is given to both.
+        let (half, bounds) = match &task.unbalanced {
+            None => {
+                let total = whole.semi_dual(whole.clouds[0].mean(|i| bag.f[i]), &bag.g);
+                (0.5 * (value - total), [low - value, high - value])
+            }
+            Some(unbalanced) => {
+                let dual = unbalanced.dual(&outcome.f, &outcome.g, 0.0);
+                let half = 0.5 * dual.fall_for(epsilon * value - dual.value);
+                let shifted = |f: &[f64]| f.iter().map(|f| f + half).collect::<Vec<_>>();
+                let dual = unbalanced.dual(&shifted(&outcome.f), &shifted(&outcome.g), 0.0);
+                (half, [low, high].map(|end| dual.fall_for(epsilon * (end - value))))
+            }
+        };
+        for f in outcome.f.iter_mut().chain(&mut outcome.g) {
+            *f += half;
+        }
+        // A marginal that is kept is that of the rows over the draws; one that is relaxed goes with its potential.
+        let shift = if task.unbalanced.is_some() { -half } else { half };
+        let drawn: Vec<Drawn> = (0..whole.count())
+            .map(|slot| Drawn::new(&bagged, slot, task.weights[slot], shift))
+            .collect();
+        let messages = drawn.iter().map(Drawn::message).collect();
+        let bounds = Some(Bounds { low: bounds[0], high: bounds[1], corrected: 0.0 });
+        Solved {
+            outcome,
+            builds: Builds::default(),
+            transport_cost: Some(epsilon * cost),
+            error: KernelError {
+                settled: true,
+                ..KernelError::of_features(None, bounds, f64::ROUNDING)
+            },
+            rank: bagged.size(),
+            state: State { drawn, ..State::default() },
+            pairs: Pairs::default(),
+            messages,
+            sampling: Some(Sampling {
+                size: bagged.size(),
+                samples: bagged.samples.len(),
+                rows,
+                upper_size: above.size,
+                estimate: Estimate {
+                    value: epsilon * estimate.value + task.run.offset,
+                    stderr: epsilon * estimate.stderr,
+                },
+            }),
+        }
     }
 }
 
-/// What the rounds leave.
-fn solved(round: Round, iterations: usize, stop: Stop, task: &Task<'_>) -> Solved {
-    let Round { sizes, draws, mut bag, ends, .. } = round;
-    let epsilon = task.run.epsilon;
-    let Ends { low, high, value, stderr, estimate, error, cost, .. } = ends;
-    let [a, b] = task.weights;
-    // The mass that the mean potentials are off by is given to both.
-    let whole = Whole { weights: task.weights, spans: task.spans, is_self: task.is_self() };
-    let half = 0.5 * (value - whole.total(&bag));
-    let drawn: Vec<Drawn> = [&bag.f, &bag.g]
-        .into_iter()
-        .zip(task.weights)
-        .take(if task.is_self() { 1 } else { 2 })
-        .enumerate()
-        .map(|(slot, (potential, weights))| Drawn::new(&draws, slot, potential, weights, half))
-        .collect();
-    let messages = drawn.iter().map(Drawn::message).collect();
-    let shift = |f: &mut [f64], a: &[f64]| {
-        f.iter_mut().zip(a).for_each(|(f, a)| *f += half + a.ln());
-    };
-    shift(&mut bag.f, a);
-    shift(&mut bag.g, b);
-    let marginal =
-        |weights: &[f64], error| Marginal { sums: weights.to_vec(), error, log_mass: 0.0 };
-    let outcome = Outcome {
-        f: bag.f,
-        g: bag.g,
-        x: marginal(a, error),
-        y: marginal(b, error),
-        iterations,
-        stop,
-        left_out: 0.0,
-    };
-    let offset = task.run.offset;
-    let bounds = Some(Bounds { low: low - value, high: high - value, corrected: 0.0 });
-    Solved {
-        outcome,
-        builds: Builds::default(),
-        transport_cost: Some(epsilon * cost),
-        error: KernelError {
-            settled: true,
-            ..KernelError::of_features(None, bounds, f64::ROUNDING)
-        },
-        rank: sizes.size,
-        state: State { drawn, ..State::default() },
-        pairs: Pairs::default(),
-        messages,
-        sampling: Some(Sampling {
-            size: sizes.size,
-            samples: sizes.samples,
-            rows: sizes.rows,
-            estimate: Estimate { value: epsilon * estimate + offset, stderr: epsilon * stderr },
-        }),
+/// What is known so far: see [`Below`] and [`Above`].
+struct Found {
+    below: Below,
+    above: Above,
+    /// Of smaller samples.
+    before: Vec<Above>,
+}
+
+impl Found {
+    /// The best guess, between both ends.
+    fn value(&self) -> f64 {
+        let high = self.above.high();
+        self.estimate().value.clamp(self.below.low().min(high), high)
+    }
+
+    /// The best estimate, in units of epsilon: the jackknife's, or what the values of samples of two sizes tend to.
+    fn estimate(&self) -> Estimate {
+        let jackknife = self.jackknife();
+        self.limit().filter(|limit| limit.stderr < jackknife.stderr).unwrap_or(jackknife)
+    }
+
+    /// What the values of samples tend to with their size, if there were several.
+    fn limit(&self) -> Option<Estimate> {
+        let limits = self.before.iter().map(|before| self.above.limit(before));
+        limits.min_by(|a, b| a.stderr.total_cmp(&b.stderr))
+    }
+
+    /// Takes the values of larger samples for what they are.
+    fn replace_above(&mut self, above: Above) {
+        let before = std::mem::replace(&mut self.above, above);
+        if before.size < above.size {
+            self.before.push(before);
+        }
+    }
+
+    fn jackknife(&self) -> Estimate {
+        let Below { estimate, spread, .. } = self.below;
+        // The jackknife takes away what falls like the number of samples. What is left of their bias is of second order in
+        // that of the upper end of samples of that size.
+        let ratio = self.above.size as f64 / self.below.bagged.size() as f64;
+        let apart = ratio * (self.above.mean - estimate).max(0.0);
+        Estimate { value: estimate, stderr: spread.hypot(second_order(apart)) }
+    }
+
+    /// Where the value is likely to be, to plan with.
+    fn likely(&self) -> f64 {
+        let (low, high) = (self.below.mean, self.above.mean);
+        let guess = self.limit().map_or(high - GUESS * (high - low), |limit| limit.value);
+        guess.clamp(low.min(high), high)
+    }
+
+    /// Of the best guess from the farther end.
+    fn distance(&self) -> f64 {
+        let value = self.value();
+        (value - self.below.low()).max(self.above.high() - value)
     }
 }
 
-/// The potential of a cloud with itself at a point of weight `a`, where the sum over the others is `exp(s)`: `t = exp(f)`
-/// solves `a t^2 + exp(s) t = 1`.
-fn own_potential(s: f64, a: f64) -> f64 {
-    // In logarithms: 2 / (S + sqrt(S^2 + 4 a)).
-    let root = 0.5 * (1.0 + 4.0 * (a.ln() - 2.0 * s).exp()).sqrt();
-    -(s + (0.5 + root).ln())
+/// What is left of an error of first order, in units of epsilon, once that is taken away.
+fn second_order(error: f64) -> f64 {
+    0.5 * error * error.min(1.0)
 }
 
-/// `-log sum_j b_j exp(g_j - c(x, y_j))` at some points of the first cloud, over all of the second.
-fn best_response(rows: &dyn LogRows, g: &[f64], weights: &[f64]) -> Vec<f64> {
-    sums::<f64>(rows, columns(g, weights)).iter().map(|s| -s).collect()
+/// What to do next.
+enum Next {
+    /// Look at more rows.
+    Rows(usize),
+    /// Solve and extend samples of a size.
+    Below(usize),
+    /// Solve samples of a size, for their values alone.
+    Above(usize),
+    /// Take the exact kernel.
+    Exact,
+}
+
+/// What there is in place of what there was.
+enum Better {
+    Below(Below),
+    Above(Above),
+    Nothing,
+}
+
+/// Samples that were solved.
+struct Solutions {
+    values: Vec<(f64, Draws)>,
+    potentials: Vec<Extended>,
+    iterations: usize,
+    /// What ended it before all samples were there.
+    stop: Stop,
+}
+
+impl Solutions {
+    fn progressed(&self) -> Progressed {
+        Progressed { iterations: self.iterations, stop: self.stop }
+    }
+}
+
+/// How far work came.
+#[derive(Clone, Copy)]
+struct Progressed {
+    iterations: usize,
+    stop: Stop,
 }
 
 /// The logarithms of `v` of a potential that is relative to the weights.
@@ -369,40 +477,6 @@ fn sums<T: TileFloat>(rows: &dyn LogRows, z: impl Iterator<Item = f64>) -> Vec<f
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
 fn scaled(count: usize, times: f64) -> usize {
     (count as f64 * times).ceil() as usize
-}
-
-/// How much is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sizes {
-    size: usize,
-    samples: usize,
-    rows: usize,
-}
-
-/// A sample that was solved.
-struct Sample {
-    /// An upper bound of its value, also where iterations are not at their end.
-    value: f64,
-    potentials: Extended,
-    iterations: usize,
-    stop: Stop,
-}
-
-/// What samples of some sizes tell.
-struct Round {
-    sizes: Sizes,
-    draws: Vec<Draws>,
-    bag: Extended,
-    ends: Ends,
-    iterations: usize,
-    /// What ended it before all samples were there.
-    stop: Stop,
-}
-
-enum Next {
-    Done,
-    Round(Sizes),
-    Exact,
 }
 
 impl TermKernel for SampledKernel<'_> {
@@ -431,42 +505,41 @@ impl TermKernel for SampledKernel<'_> {
         }
         let mut rng = ChaCha8Rng::seed_from_u64(site.options().seed);
         let clock = work.clock.clone();
-        let first = self.first_sizes(sizes);
-        let Some(mut round) = self.round(first, None, task, work, &mut rng)? else {
-            return Err(clock.too_late(Phase::Iterations));
-        };
-        let mut iterations = round.iterations;
-        let mut stop = round.stop;
-        while stop == Stop::Converged {
-            let value = task.run.epsilon * round.ends.value + task.run.offset;
-            let options = site.options();
-            let own = options.accuracy * scale(value, options.epsilon);
-            let allowed = site.kernel_error().unwrap_or(own) / task.run.epsilon;
-            let next = match self.next(&round, allowed, sizes[0], sizes) {
-                Next::Done => break,
-                Next::Exact => {
-                    // From the potentials that there are.
-                    let [a, _] = task.weights;
-                    task.start = round.bag.f.iter().zip(a).map(|(f, a)| f + a.ln()).collect();
-                    task.flat = false;
-                    return self.exact.solve(task, work);
-                }
-                Next::Round(next) => next,
-            };
+        let whole = self.whole(task.unbalanced.as_ref());
+        let first = (self.asked.size.unwrap_or(FIRST_SIZE).min(few), ROWS[0].min(sizes[0]));
+        let (below, mut progressed) = self.below(first, None, &whole, task, work, &mut rng)?;
+        let Some(below) = below else { return Err(clock.too_late(Phase::Iterations)) };
+        let above = Above::within(&whole, &below.bagged);
+        let mut found = Found { below, above, before: Vec::new() };
+        while progressed.stop == Stop::Converged {
+            self.report(&found, task, work);
+            let allowed = self.allowed(&found, task);
+            let Some(next) = self.next(&found, allowed, sizes) else { break };
+            if let Next::Exact = next {
+                // From the potentials that there are.
+                let start = columns(&found.below.bagged.bag.f, task.weights[0]).collect();
+                (task.start, task.flat) = (start, false);
+                return self.exact.solve(task, work);
+            }
             let better =
-                clock.try_run(|| self.round(next, Some(&round.bag), task, work, &mut rng))?;
-            let Some(better) = better.flatten() else {
-                stop = Stop::TimeLimit;
+                clock.try_run(|| self.improve(&next, &found, &whole, task, work, &mut rng))?;
+            let Some((better, more)) = better else {
+                progressed.stop = Stop::TimeLimit;
                 break;
             };
-            iterations += better.iterations;
-            stop = better.stop;
-            // Fewer samples than before may tell less.
-            if stop == Stop::Converged || better.ends.width() < round.ends.width() {
-                round = better;
+            progressed.iterations += more.iterations;
+            progressed.stop = more.stop;
+            match better {
+                Better::Below(below) => found.below = below,
+                Better::Above(above) => found.replace_above(above),
+                Better::Nothing => {}
+            }
+            // Values of larger samples are closer.
+            if found.below.bagged.size() > found.above.size {
+                found.replace_above(Above::within(&whole, &found.below.bagged));
             }
         }
-        Ok(solved(round, iterations, stop, task))
+        Ok(self.solved(found, progressed, &whole, task))
     }
 
     fn iterated(&self) -> Box<dyn Kernel + '_> {
@@ -493,7 +566,7 @@ impl TermKernel for SampledKernel<'_> {
     }
 
     fn sample(&self, scaling: &Scaling, draws: &[[f64; 3]]) -> Result<Vec<[usize; 2]>> {
-        match self.drawn_pairs(&scaling.state, draws) {
+        match self.drawn_pairs(scaling, draws) {
             Some(pairs) => Ok(pairs),
             None => self.exact.sample(scaling, draws),
         }
@@ -530,7 +603,7 @@ impl TermKernel for SampledKernel<'_> {
     }
 
     fn row_scaling(&self, scaling: &Scaling, slot: usize) -> Option<RowScaling> {
-        self.drawn_scaling(&scaling.state, slot)
+        self.drawn_scaling(scaling, slot)
     }
 
     fn operand<'a>(&'a self, state: &'a State, cloud: Side) -> Result<Operand<'a>> {
