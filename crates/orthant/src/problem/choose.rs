@@ -57,15 +57,23 @@ const BUILD: f64 = 70.0;
 const ITERATIONS: f64 = 8.0;
 /// What a [`Trial`] says about half the width of a certificate.
 const HALF_WIDTH: f64 = 0.3;
+/// Errors of random features fall like this power of the rank at most.
+const FASTEST: f64 = 2.0;
 /// Iterations of the exact kernel after random features: see [`crate::sinkhorn::polish`].
 const POLISH: f64 = 6.0;
 
 /// Why samples are chosen.
 pub(crate) const SAMPLED: &str = "samples of the clouds say enough, whatever the number of axes";
 
-/// Points of a sample for an accuracy of one, at least, and samples: errors fall like the size of a sample.
-const SAMPLE: [f64; 2] = [40.0, 1024.0];
+/// And why all pairs are in the end.
+pub(crate) const SAMPLED_NEARLY_ALL: &str = "the exact kernel visits all pairs: a pilot says that samples of the clouds would have to be nearly as large as they are";
+
+/// Points of a sample for an accuracy of one, where plans are spread and usually, at least, and samples: errors fall like
+/// the size of a sample.
+const SAMPLE: [f64; 3] = [1.0, 40.0, 1024.0];
 const SAMPLES: f64 = 8.0;
+/// Points of a cloud for which a pilot of samples takes a few hundredths of the time of all pairs.
+const PILOT: f64 = 8192.0;
 /// Nanoseconds of a pair of a point and a sample, and of one within a sample, all iterations together.
 const SAMPLED_PAIR: [f64; 2] = [2.0, 40.0];
 /// Iterations of a solve.
@@ -73,13 +81,15 @@ const SOLVE: f64 = 40.0;
 
 /// Points that samples are likely to have.
 fn sample_size(options: &Options) -> f64 {
-    (SAMPLE[0] / options.accuracy).max(SAMPLE[1])
+    (SAMPLE[1] / options.accuracy).max(SAMPLE[2])
 }
 
-/// Whether samples of clouds of these sizes may be quicker than all pairs.
+/// Whether samples of clouds of these sizes may be quicker than all pairs. A pilot tells, and the exact kernel takes over
+/// where they are not.
 pub(crate) fn may_sample(sizes: impl Iterator<Item = f64>, options: &Options) -> bool {
     // A quarter of a cloud, and the exact kernel is better.
-    sizes.fold(f64::INFINITY, f64::min) >= 4.0 * sample_size(options) && options.gauge
+    let least = (4.0 * SAMPLE[0] / options.accuracy).max(PILOT);
+    sizes.fold(f64::INFINITY, f64::min) >= least && options.gauge
 }
 
 /// What a method would cost.
@@ -122,6 +132,8 @@ pub(crate) fn choose(
         let size = sample_size(options);
         let own = 2.0 * terms.len() as f64 * size * size * SAMPLED_PAIR[1];
         let time = SAMPLES * (points * size * SAMPLED_PAIR[0] + own) / SOLVE;
+        // Or what the pilot may bring.
+        let time = time.min(0.99 * time_of_pairs);
         let (kernel, text) = (KernelChoice::Sampled(SampleSizes::default()), SAMPLED.to_owned());
         offers.push(Offer { kernel, time, text, good: true });
     }
@@ -358,7 +370,12 @@ fn random_offer(
         last = Some((kind, rank, good));
         begin(observer, Phase::Choosing)?;
         let enough = good || clock.is_time_to_choose();
-        if enough || time_of_pairs.is_some_and(|pairs| time(rank) > pairs) {
+        // No more is worth a look, or likely to reach the accuracy.
+        let useless = time_of_pairs.is_some_and(|most| {
+            let left = most / time(rank);
+            left < 1.0 || options.epsilon * sobol.min(adaptive) > allowed * left.powf(FASTEST)
+        });
+        if enough || useless {
             break;
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::Problem;
+use super::choose::SAMPLED_NEARLY_ALL;
 use crate::comm::Span;
 use crate::control::Stop;
 use crate::error::{Error, Result};
@@ -101,6 +102,8 @@ impl Problem<'_> {
             Term::Cross => self.prepared + builds.time,
             Term::SelfX | Term::SelfY => builds.time,
         };
+        // Samples that would have been nearly all of the clouds.
+        let taken_over = self.kernels.used == MethodUsed::Sampled && sampling.is_none();
         let solution = Solution {
             value,
             value_kl,
@@ -118,13 +121,12 @@ impl Problem<'_> {
             iterations: outcome.iterations,
             stop: outcome.stop,
             rank,
-            // Samples that would have been nearly all of the clouds.
-            method: match (self.kernels.used, &sampling) {
-                (MethodUsed::Sampled, None) => MethodUsed::Online,
-                (used, _) => used,
-            },
+            method: if taken_over { MethodUsed::Online } else { self.kernels.used },
             anchors: self.anchors(),
-            reason: self.reason.clone(),
+            reason: match &self.reason {
+                Some(_) if taken_over => Some(SAMPLED_NEARLY_ALL.to_owned()),
+                reason => reason.clone(),
+            },
             bound: error.bound,
             interval: if unbalanced { None } else { around.interval(value) },
             interval_kl: around.interval(value_kl),

@@ -202,6 +202,24 @@ fn larger_samples_come_closer_and_the_exact_kernel_takes_over() {
 }
 
 #[test]
+fn automatic_choices_take_samples_where_a_pilot_says_so() {
+    let n = 9000;
+    let mu = measure(clusters(n, 6, 0.0, f64::INFINITY, 61), 6, None);
+    let nu = measure(clusters(n, 6, 0.5, f64::INFINITY, 62), 6, None);
+    let mean = mean_squared_distance(&mu, &nu).unwrap();
+    let solved = |part: f64, accuracy: f64| {
+        let options = Options::builder(part * mean).accuracy(accuracy).build().unwrap();
+        rot(&mu, &nu, &options).unwrap()
+    };
+    let s = solved(0.1, 1e-2);
+    assert_eq!(s.method, MethodUsed::Sampled);
+    assert!(s.meets_accuracy(1e-2) && s.reason.unwrap().contains("samples"));
+    let s = solved(0.02, 1e-3);
+    assert_eq!(s.method, MethodUsed::Online);
+    assert!(s.meets_accuracy(1e-3) && s.reason.unwrap().contains("a pilot says"));
+}
+
+#[test]
 fn noise_in_many_axes_has_a_wide_interval_that_is_true() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     let mut noise =
