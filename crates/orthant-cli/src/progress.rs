@@ -244,7 +244,7 @@ impl Observer for Bar {
             match self.interval {
                 // Samples that follow make it narrower, nobody knows how many.
                 Some((of, [low, high])) if of == progress.term => {
-                    let [low, high] = [low, high].map(|end| rough(end, 4));
+                    let [low, high] = [low, high].map(|end| format!("{end:.4}"));
                     self.line.show(0.0, &format!("{term}: value_kl in [{low}, {high}]"));
                 }
                 _ => {

@@ -172,9 +172,12 @@ impl Problem<'_> {
             }
             KernelChoice::Random { rank, .. } => (choose::Kind::Sobol, rank),
             KernelChoice::Adaptive { rank } => (choose::Kind::Adaptive, rank),
-            KernelChoice::Exact { .. }
-            | KernelChoice::Nystrom { .. }
-            | KernelChoice::Sampled(_) => {
+            KernelChoice::Sampled(_) => {
+                // Terms that are not as good as they may be were limited by time or size.
+                let reached = solutions.iter().map(|s| s.error_kl()).fold(0.0, f64::max);
+                return (each < 0.9 * reached).then(|| same(Some(each)));
+            }
+            KernelChoice::Exact { .. } | KernelChoice::Nystrom { .. } => {
                 return tolerance.map(|_| same(None));
             }
         };

@@ -610,7 +610,10 @@ pub(super) fn chosen<'p>(
     plans: Option<&[([Side; 2], &Pairs)]>,
 ) -> Result<TermKernels<'p>> {
     let Setting { options, terms, clock, .. } = setting;
-    let per_term = matches!(choice, KernelChoice::Exact { .. } | KernelChoice::Lattice { .. });
+    let per_term = matches!(
+        choice,
+        KernelChoice::Exact { .. } | KernelChoice::Lattice { .. } | KernelChoice::Sampled(_)
+    );
     if !per_term && terms == Terms::All {
         // One map serves all terms of a divergence, so they must share their coordinates.
         for &term in terms.list() {

@@ -214,6 +214,10 @@ fn automatic_choices_take_samples_where_a_pilot_says_so() {
     let s = solved(0.1, 1e-2);
     assert_eq!(s.method, MethodUsed::Sampled);
     assert!(s.meets_accuracy(1e-2) && s.reason.unwrap().contains("samples"));
+    // The accuracy of a divergence is relative to it.
+    let options = Options::builder(0.5 * mean).accuracy(0.05).build().unwrap();
+    let divergence = Solver::new(&options).divergence(&mu, &nu).unwrap();
+    assert!(divergence.meets_accuracy(0.05), "{:?}", divergence.interval());
     let s = solved(0.02, 1e-3);
     assert_eq!(s.method, MethodUsed::Online);
     assert!(s.meets_accuracy(1e-3) && s.reason.unwrap().contains("a pilot says"));
