@@ -257,7 +257,7 @@ impl Solution {
     }
 
     /// What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, `upper_size`
-    /// (points of each cloud in the samples of the upper end), and `estimate` with `stderr`, the jackknife estimate of `value`
+    /// (points of each cloud in the samples of the upper end), and `estimate` with `stderr`, the best estimate of `value`
     /// and its standard error, which is no bound; otherwise `None`.
     #[getter]
     fn sampling<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {

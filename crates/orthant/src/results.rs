@@ -115,8 +115,8 @@ pub struct Sampling {
     pub rows: usize,
     /// Points of each cloud in the samples that the upper end of the interval is from: as many as in the others, or more.
     pub upper_size: usize,
-    /// The jackknife estimate of [`Solution::value`] over the samples. No bound, and several times closer than the ends of
-    /// the interval.
+    /// The best estimate of [`Solution::value`] from the samples: that of the jackknife, or what the values of samples of two
+    /// sizes tend to. No bound, and several times closer than the ends of the interval.
     pub estimate: Estimate,
 }
 

@@ -101,7 +101,7 @@ class Solution:
     @property
     def sampling(self) -> Optional[dict[str, Any]]:
         """What `method="sampled"` took and found: `size` (points of each cloud in a sample), `samples`, `rows`, `upper_size`
-        (points of each cloud in the samples of the upper end), and `estimate` with `stderr`, the jackknife estimate of `value`
+        (points of each cloud in the samples of the upper end), and `estimate` with `stderr`, the best estimate of `value`
         and its standard error, which is no bound; otherwise `None`."""
     @property
     def bound(self) -> Optional[float]:

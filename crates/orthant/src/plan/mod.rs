@@ -38,6 +38,10 @@ use crate::words::{Shape, Side, Term};
 /// | `s` samples | `(n + m) r + s log s` | like some iterations, `+ s log s` | `n m`, and `m` a row that is drawn |
 /// | means, maps, votes: a column | `(n + m) r` | like some iterations | `n m` |
 /// | all partners | `n m r` | `n m` | `n m` |
+///
+/// Plans of [`Method::Sampled`](crate::Method::Sampled) are exact ones of points that were drawn in place of the other cloud
+/// where sums over it are asked for: marginals, samples, means and maps take the time of the draws. Entries, rows and partners
+/// are of all points.
 pub struct Plan<'p> {
     problem: Problem<'p>,
     scaling: Scaling,

@@ -115,14 +115,12 @@ impl TermPlan<'_> {
     /// The logarithms of what the rows of the operand of one cloud are multiplied with, and the masses that its points have
     /// beside these rows.
     fn row_scaling(&self, slot: usize) -> (Vec<f64>, Vec<f64>) {
-        match self.kernel.row_scaling(self.scaling, slot) {
-            Some(RowScaling { logs, own }) => (logs, own),
-            None => {
-                let logs = self.scaling.plan_logs(slot);
-                let own = vec![0.0; logs.len()];
-                (logs, own)
-            }
+        if let Some(RowScaling { logs, own }) = self.kernel.row_scaling(self.scaling, slot) {
+            return (logs, own);
         }
+        let logs = self.scaling.plan_logs(slot);
+        let own = vec![0.0; logs.len()];
+        (logs, own)
     }
 
     /// What one cloud sends to the other, padded: the logarithms of its sums over features, or its potential.

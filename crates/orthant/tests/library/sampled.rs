@@ -322,7 +322,9 @@ fn plans_of_samples_come_near_those_of_all_points() {
             // Pairs have the weights of their first points, and the mean cost of the plan.
             let pairs = found.sample(20_000, 5).unwrap();
             let mut counts = vec![0.0; N];
-            pairs.iter().for_each(|[i, _]| counts[*i] += 1.0 / 20_000.0);
+            for [i, _] in &pairs {
+                counts[*i] += 1.0 / 20_000.0;
+            }
             let chi2: f64 =
                 (0..N).map(|i| (counts[i] - mu.weights()[i]).powi(2) / mu.weights()[i]).sum();
             assert!(chi2 * 20_000.0 < N as f64 + 6.0 * (2.0 * N as f64).sqrt(), "{chi2}");

@@ -11,14 +11,15 @@
 //! E W(sample of a, sample of b)                                               (Jensen: W is convex in each measure)
 //! ```
 //!
-//! The first mean is over the points of the first cloud, of which some are taken, with all columns (`lower`); the second
-//! over the samples (`upper`), less what potentials that do not know a sample tell of its noise. The bags of all samples but
-//! one tell by how much the lower end is too low: the value is the jackknife's, between both ends, with a
-//! standard error.
+//! The first mean is over the points of the first cloud, of which some are taken, with all columns ([`Below`]); the second
+//! over the samples ([`Above`]), less what potentials that do not know a sample tell of its noise. Samples that are solved for
+//! their values alone need no extension, so these are larger where the upper end is too far away. The bags of all samples
+//! but one tell by how much the lower end is too low, and values of samples of two sizes by how much the upper end is too
+//! high: the value is the better of both estimates, between the ends, with a standard error.
 //!
 //! The plan of a cloud with itself sits on its diagonal, which a sample of `N` of `n` points would count `n / N` times. With
 //! the diagonal entries `a_x`, and the others so that pairs of *different* points are unbiased, the dual function of the
-//! sample has the right mean for every fixed potential, and Jensen holds again ([`OwnRows`]).
+//! sample has the right mean for every fixed potential, and Jensen holds again ([`own`]). Marginals may be relaxed: see [`whole`].
 
 mod above;
 mod below;
@@ -179,8 +180,7 @@ impl<'p> SampledKernel<'p> {
         (size, count): (usize, usize),
         start: Option<&Extended>,
         extended: bool,
-        whole: &Whole<'_>,
-        task: &Task<'_>,
+        Problem { whole, task }: Problem<'_>,
         work: &mut Work<'_>,
         rng: &mut ChaCha8Rng,
     ) -> Result<Solutions> {
@@ -212,20 +212,19 @@ impl<'p> SampledKernel<'p> {
         &self,
         (size, rows): (usize, usize),
         start: Option<&Extended>,
-        whole: &Whole<'_>,
-        task: &Task<'_>,
+        problem: Problem<'_>,
         work: &mut Work<'_>,
         rng: &mut ChaCha8Rng,
     ) -> Result<(Option<Below>, Progressed)> {
         let sizes = (size, self.samples());
-        let found = self.solve_samples(sizes, start, true, whole, task, work, rng)?;
+        let found = self.solve_samples(sizes, start, true, problem, work, rng)?;
         let progressed = found.progressed();
         if found.values.len() < LEAST_SAMPLES {
             return Ok((None, progressed));
         }
         begin(work.observer, Phase::Certificate)?;
         let bagged = Arc::new(Bagged::new(found.potentials, found.values));
-        Ok((Some(Below::new(self, whole, bagged, rows, rng)), progressed))
+        Ok((Some(Below::new(self, problem.whole, bagged, rows, rng)), progressed))
     }
 
     /// Does what there is to do next.
@@ -233,8 +232,7 @@ impl<'p> SampledKernel<'p> {
         &self,
         next: &Next,
         found: &Found,
-        whole: &Whole<'_>,
-        task: &Task<'_>,
+        problem: Problem<'_>,
         work: &mut Work<'_>,
         rng: &mut ChaCha8Rng,
     ) -> Result<(Better, Progressed)> {
@@ -244,21 +242,20 @@ impl<'p> SampledKernel<'p> {
             Next::Exact => unreachable!("that needs no samples"),
             Next::Rows(rows) => {
                 begin(work.observer, Phase::Certificate)?;
-                let better = Below::new(self, whole, below.bagged.clone(), rows, rng);
+                let better = Below::new(self, problem.whole, below.bagged.clone(), rows, rng);
                 Ok((Better::Below(better), Progressed { iterations: 0, stop: Stop::Converged }))
             }
             Next::Below(size) => {
                 let sizes = (size, below.rows);
-                let (better, more) = self.below(sizes, Some(bag), whole, task, work, rng)?;
+                let (better, more) = self.below(sizes, Some(bag), problem, work, rng)?;
                 Ok((better.map_or(Better::Nothing, Better::Below), more))
             }
             Next::Above(size) => {
                 let more = if self.asked.samples.is_some() { 1 } else { MORE_SAMPLES };
                 let sizes = (size, more * self.samples());
-                let samples =
-                    self.solve_samples(sizes, Some(bag), false, whole, task, work, rng)?;
+                let samples = self.solve_samples(sizes, Some(bag), false, problem, work, rng)?;
                 let enough = samples.values.len() >= LEAST_SAMPLES;
-                let above = enough.then(|| Above::new(whole, &samples.values, bag));
+                let above = enough.then(|| Above::new(problem.whole, &samples.values, bag));
                 // Fewer samples than before may tell less.
                 let narrower = |above: &Above| {
                     samples.stop == Stop::Converged || above.high() < found.above.high()
@@ -268,86 +265,87 @@ impl<'p> SampledKernel<'p> {
             }
         }
     }
+}
 
-    /// Tells how far it came.
-    fn report(&self, found: &Found, task: &Task<'_>, work: &mut Work<'_>) {
-        let to_user = |end: f64| task.run.epsilon * end + task.run.offset;
-        let ends = [found.below.low(), found.above.high()].map(to_user);
-        work.observer.narrowed(task.run.term, ends);
-    }
+/// Tells how far it came.
+fn report(found: &Found, task: &Task<'_>, work: &mut Work<'_>) {
+    let to_user = |end: f64| task.run.epsilon * end + task.run.offset;
+    let ends = [found.below.low(), found.above.high()].map(to_user);
+    work.observer.narrowed(task.run.term, ends);
+}
 
-    /// What the rounds leave.
-    fn solved(
-        &self,
-        found: Found,
-        progressed: Progressed,
-        whole: &Whole<'_>,
-        task: &Task<'_>,
-    ) -> Solved {
-        let value = found.value();
-        let estimate = found.estimate();
-        let (low, high) = (found.below.low().min(value), found.above.high());
-        let Found { below: Below { bagged, rows, error, cost, .. }, above, .. } = found;
-        let bag = &bagged.bag;
-        let epsilon = task.run.epsilon;
-        let [a, b] = task.weights;
-        let mut outcome = Outcome {
-            f: columns(&bag.f, a).collect(),
-            g: columns(&bag.g, b).collect(),
-            x: whole.marginal(0, &bag.f, error),
-            y: whole.marginal(1, &bag.g, error),
-            iterations: progressed.iterations,
-            stop: progressed.stop,
-            left_out: 0.0,
-        };
-        // What the value of the mean potentials is off by is given to both.
-        let (half, bounds) = match &task.unbalanced {
-            None => {
-                let total = whole.semi_dual(whole.clouds[0].mean(|i| bag.f[i]), &bag.g);
-                (0.5 * (value - total), [low - value, high - value])
-            }
-            Some(unbalanced) => {
-                let dual = unbalanced.dual(&outcome.f, &outcome.g, 0.0);
-                let half = 0.5 * dual.fall_for(epsilon * value - dual.value);
-                let shifted = |f: &[f64]| f.iter().map(|f| f + half).collect::<Vec<_>>();
-                let dual = unbalanced.dual(&shifted(&outcome.f), &shifted(&outcome.g), 0.0);
-                (half, [low, high].map(|end| dual.fall_for(epsilon * (end - value))))
-            }
-        };
-        for f in outcome.f.iter_mut().chain(&mut outcome.g) {
-            *f += half;
+/// What the rounds leave.
+fn solved(found: Found, progressed: Progressed, whole: &Whole<'_>, task: &Task<'_>) -> Solved {
+    let value = found.value();
+    let estimate = found.estimate();
+    let (low, high) = (found.below.low().min(value), found.above.high());
+    let Found { below: Below { bagged, rows, error, cost, .. }, above, .. } = found;
+    let bag = &bagged.bag;
+    let epsilon = task.run.epsilon;
+    let [a, b] = task.weights;
+    let mut outcome = Outcome {
+        f: columns(&bag.f, a).collect(),
+        g: columns(&bag.g, b).collect(),
+        x: whole.marginal(0, &bag.f, error),
+        y: whole.marginal(1, &bag.g, error),
+        iterations: progressed.iterations,
+        stop: progressed.stop,
+        left_out: 0.0,
+    };
+    // What the value of the mean potentials is off by is given to both.
+    let (half, bounds) = match &task.unbalanced {
+        None => {
+            let total = whole.semi_dual(whole.clouds[0].mean(|i| bag.f[i]), &bag.g);
+            (0.5 * (value - total), [low - value, high - value])
         }
-        // A marginal that is kept is that of the rows over the draws; one that is relaxed goes with its potential.
-        let shift = if task.unbalanced.is_some() { -half } else { half };
-        let drawn: Vec<Drawn> = (0..whole.count())
-            .map(|slot| Drawn::new(&bagged, slot, task.weights[slot], shift))
-            .collect();
-        let messages = drawn.iter().map(Drawn::message).collect();
-        let bounds = Some(Bounds { low: bounds[0], high: bounds[1], corrected: 0.0 });
-        Solved {
-            outcome,
-            builds: Builds::default(),
-            transport_cost: Some(epsilon * cost),
-            error: KernelError {
-                settled: true,
-                ..KernelError::of_features(None, bounds, f64::ROUNDING)
+        Some(unbalanced) => {
+            let dual = unbalanced.dual(&outcome.f, &outcome.g, 0.0);
+            let half = 0.5 * dual.fall_for(epsilon * value - dual.value);
+            let shifted = |f: &[f64]| f.iter().map(|f| f + half).collect::<Vec<_>>();
+            let dual = unbalanced.dual(&shifted(&outcome.f), &shifted(&outcome.g), 0.0);
+            (half, [low, high].map(|end| dual.fall_for(epsilon * (end - value))))
+        }
+    };
+    for f in outcome.f.iter_mut().chain(&mut outcome.g) {
+        *f += half;
+    }
+    // A marginal that is kept is that of the rows over the draws; one that is relaxed goes with its potential.
+    let shift = if task.unbalanced.is_some() { -half } else { half };
+    let drawn: Vec<Drawn> = (0..whole.count())
+        .map(|slot| Drawn::new(&bagged, slot, task.weights[slot], shift))
+        .collect();
+    let messages = drawn.iter().map(Drawn::message).collect();
+    let bounds = Some(Bounds { low: bounds[0], high: bounds[1], corrected: 0.0 });
+    Solved {
+        outcome,
+        builds: Builds::default(),
+        transport_cost: Some(epsilon * cost),
+        error: KernelError {
+            settled: true,
+            ..KernelError::of_features(None, bounds, f64::ROUNDING)
+        },
+        rank: bagged.size(),
+        state: State { drawn, ..State::default() },
+        pairs: Pairs::default(),
+        messages,
+        sampling: Some(Sampling {
+            size: bagged.size(),
+            samples: bagged.samples.len(),
+            rows,
+            upper_size: above.size,
+            estimate: Estimate {
+                value: epsilon * estimate.value + task.run.offset,
+                stderr: epsilon * estimate.stderr,
             },
-            rank: bagged.size(),
-            state: State { drawn, ..State::default() },
-            pairs: Pairs::default(),
-            messages,
-            sampling: Some(Sampling {
-                size: bagged.size(),
-                samples: bagged.samples.len(),
-                rows,
-                upper_size: above.size,
-                estimate: Estimate {
-                    value: epsilon * estimate.value + task.run.offset,
-                    stderr: epsilon * estimate.stderr,
-                },
-            }),
-        }
+        }),
     }
+}
+
+/// What is solved.
+#[derive(Clone, Copy)]
+struct Problem<'t> {
+    whole: &'t Whole<'t>,
+    task: &'t Task<'t>,
 }
 
 /// What is known so far: see [`Below`] and [`Above`].
@@ -506,13 +504,14 @@ impl TermKernel for SampledKernel<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(site.options().seed);
         let clock = work.clock.clone();
         let whole = self.whole(task.unbalanced.as_ref());
+        let problem = Problem { whole: &whole, task };
         let first = (self.asked.size.unwrap_or(FIRST_SIZE).min(few), ROWS[0].min(sizes[0]));
-        let (below, mut progressed) = self.below(first, None, &whole, task, work, &mut rng)?;
+        let (below, mut progressed) = self.below(first, None, problem, work, &mut rng)?;
         let Some(below) = below else { return Err(clock.too_late(Phase::Iterations)) };
         let above = Above::within(&whole, &below.bagged);
         let mut found = Found { below, above, before: Vec::new() };
         while progressed.stop == Stop::Converged {
-            self.report(&found, task, work);
+            report(&found, task, work);
             let allowed = self.allowed(&found, task);
             let Some(next) = self.next(&found, allowed, sizes) else { break };
             if let Next::Exact = next {
@@ -521,8 +520,7 @@ impl TermKernel for SampledKernel<'_> {
                 (task.start, task.flat) = (start, false);
                 return self.exact.solve(task, work);
             }
-            let better =
-                clock.try_run(|| self.improve(&next, &found, &whole, task, work, &mut rng))?;
+            let better = clock.try_run(|| self.improve(&next, &found, problem, work, &mut rng))?;
             let Some((better, more)) = better else {
                 progressed.stop = Stop::TimeLimit;
                 break;
@@ -539,7 +537,7 @@ impl TermKernel for SampledKernel<'_> {
                 found.replace_above(Above::within(&whole, &found.below.bagged));
             }
         }
-        Ok(self.solved(found, progressed, &whole, task))
+        Ok(solved(found, progressed, &whole, task))
     }
 
     fn iterated(&self) -> Box<dyn Kernel + '_> {
