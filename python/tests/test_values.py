@@ -237,5 +237,6 @@ def test_samples_hold_the_value_of_pot():
     assert exact.sampling is None and exact.method == "online" and exact.interval.kind == "exact"
     with pytest.raises(ValueError, match="the size of samples must be at least 2"):
         orthant.rot(x, y, epsilon, method="sampled", sample_size=1)
-    with pytest.raises(ValueError, match="unbalanced"):
-        orthant.rot(x, y, epsilon, method="sampled", reach=1.0)
+    # Marginals may be relaxed.
+    truth = orthant.rot(x, y, epsilon, method="dense", reach=1.0).value_kl
+    assert truth in orthant.rot(x, y, epsilon, method="sampled", sample_size=120, reach=1.0).interval_kl

@@ -40,7 +40,6 @@ fn what_samples_are_not_for_is_refused() {
     for (arguments, what) in [
         ("rot x.csv x.csv --samples 4", "add --method sampled"),
         ("rot x.csv x.csv --sample-size 10 --method online", "add --method sampled"),
-        ("rot x.csv x.csv --method sampled --reach 1", "unbalanced problems"),
         ("rot x.csv x.csv --method sampled --rank 10", "--rank"),
         ("test x.csv x.csv --method sampled", "a sample of the clouds"),
         ("barycenter x.csv x.csv --method sampled", "a sample of the clouds"),

@@ -16,7 +16,7 @@ pub(crate) fn ratio_for(accuracy: f64, epsilon: f64) -> f64 {
 }
 
 /// Nanoseconds of one thread, an iteration: a pair of the exact kernel, and more for each coordinate.
-pub(crate) const PAIR: [f64; 2] = [1.0, 0.03];
+pub(crate) const PAIR: [f64; 2] = [2.5, 0.35];
 /// A point of a lattice, and more for each node of its window and of the lattice.
 const POINT: [f64; 3] = [60.0, 0.35, 0.005];
 impl GaugedTerm<'_> {

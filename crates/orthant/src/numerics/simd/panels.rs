@@ -210,8 +210,10 @@ fn exp_row_of_tile<S: Simd, T: Float, const FMA: bool>(
     for (out, log) in out.iter_mut().zip(logs) {
         *out = T::exp_nonpositive::<FMA>(T::minus(*log, largest));
     }
+    // As many sums at a time on every instruction set, a cache line of them, so that bits do not depend on it.
+    let together = (64 / size_of::<T::Vector<S>>()).min(2);
     let mut parts = [T::splat(simd, T::ZERO); 2];
-    for pair in T::vectors::<S>(out).chunks(2) {
+    for pair in T::vectors::<S>(out).chunks(together) {
         for (part, v) in parts.iter_mut().zip(pair) {
             *part = T::add(simd, *part, *v);
         }
