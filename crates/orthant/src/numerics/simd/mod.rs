@@ -24,6 +24,9 @@ pub(crate) use panels::{
 pub(crate) use separable::{gather, multiply, powers, scatter};
 pub(crate) use sweep::{accumulate, dot, fused_block, scale_row};
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
+
 use pulp::{Simd, WithSimd};
 
 /// Chunk of numbers that the kernels work on. Rows of features are padded to a multiple of it.
@@ -38,7 +41,7 @@ pub(crate) fn padded(len: usize) -> usize {
 #[inline]
 fn dispatch<O: WithSimd>(op: O) -> O::Output {
     #[cfg(target_arch = "x86_64")]
-    return match pulp::x86::V3::try_new() {
+    return match sets().v3 {
         Some(simd) => Simd::vectorize(simd, op),
         None => Simd::vectorize(pulp::Scalar, op),
     };
@@ -50,10 +53,26 @@ fn dispatch<O: WithSimd>(op: O) -> O::Output {
 #[inline]
 fn dispatch_wide<O: WithSimd>(op: O) -> O::Output {
     #[cfg(target_arch = "x86_64")]
-    if let Some(simd) = pulp::x86::V4::try_new() {
+    if let Some(simd) = sets().v4 {
         return Simd::vectorize(simd, op);
     }
     dispatch(op)
+}
+
+/// The instruction sets that this machine has.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Sets {
+    v3: Option<pulp::x86::V3>,
+    v4: Option<pulp::x86::V4>,
+}
+
+/// They are found once: each is a dozen questions, which would take a tenth of the time of a short row.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn sets() -> Sets {
+    static SETS: OnceLock<Sets> = OnceLock::new();
+    *SETS.get_or_init(|| Sets { v3: pulp::x86::V3::try_new(), v4: pulp::x86::V4::try_new() })
 }
 
 /// Whether plain loops may use fused multiply-add: where it is an instruction, not a function call.
