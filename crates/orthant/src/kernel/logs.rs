@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::pool::Pool;
 use super::target::Tally;
-use super::tiles::sized;
+use super::tiles::{aligned, sized};
 use super::{DRAW_ROUNDS, Open, Waiting};
 use crate::comm::{Partition, Span};
 use crate::numerics::ExactSums;
@@ -41,7 +41,7 @@ pub(crate) struct LogPass {
 #[derive(Debug)]
 pub(super) struct Scratch {
     /// A group of rows, and what their source needs.
-    logs: Vec<f64>,
+    logs: Aligned<f64>,
     own: Vec<f64>,
     /// A block of rows, as its tiles want it: see [`crate::rows::Tiles::load`].
     pub(super) packed: Vec<f64>,
@@ -58,8 +58,8 @@ pub(super) struct Scratch {
 
 impl Default for Scratch {
     fn default() -> Self {
-        let [logs, own, packed, whole, common, tile, tops, parts] = [const { Vec::new() }; 8];
-        let kept = Aligned::zeros(0);
+        let [own, packed, whole, common, tile, tops, parts] = [const { Vec::new() }; 7];
+        let [logs, kept] = [Aligned::zeros(0), Aligned::zeros(0)];
         Scratch { logs, own, packed, whole, common, tile, kept, tops, parts }
     }
 }
@@ -132,7 +132,7 @@ impl LogPass {
         let (stride, group, chunk) = (self.stride, self.group, self.partition.chunk());
         let (rows, rank, own) = (source.rows(), source.rank(), source.scratch());
         self.scratch.prepare(|scratch| {
-            sized(&mut scratch.logs, group * stride);
+            aligned::<f64>(&mut scratch.logs, group * stride);
             sized(&mut scratch.own, own);
         });
         let scratch = &self.scratch;
@@ -153,7 +153,8 @@ impl LogPass {
                 let mut accumulators = Chunk { first, sums, most, error };
                 let len = chunk.min(rows - first);
                 scratch.with(|Scratch { logs, own: of_source, .. }| {
-                    let (logs, own) = (sized(logs, group * stride), sized(of_source, own));
+                    let logs = aligned::<f64>(logs, group * stride);
+                    let own = sized(of_source, own);
                     for start in (0..len).step_by(group) {
                         let range = start..len.min(start + group);
                         let logs = &mut logs[..range.len() * stride];

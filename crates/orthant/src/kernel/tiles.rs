@@ -410,7 +410,7 @@ fn numbers<T: Float>(buffer: &mut Vec<f64>, len: usize) -> &mut [T] {
 }
 
 /// The same of a buffer that begins at a cache line.
-fn aligned<T: Float>(buffer: &mut simd::Aligned<f64>, len: usize) -> &mut [T] {
+pub(super) fn aligned<T: Float>(buffer: &mut simd::Aligned<f64>, len: usize) -> &mut [T] {
     let doubles = (len * size_of::<T>()).div_ceil(size_of::<f64>());
     if buffer.len() < doubles {
         *buffer = simd::Aligned::zeros(doubles);

@@ -75,61 +75,93 @@ fn group<S: Simd, const R: usize>(
     out: &mut [f64],
 ) {
     let matrix = f64::vectors::<S>(matrix);
+    // Divisions and the bounds of rows are for all tiles: in few axes they would take as long as these.
     let width = matrix.len() / dim;
-    let mut k = 0;
-    while k + WIDTH <= width {
-        tile::<S, R, WIDTH>(simd, x, dim, matrix, start, k, out);
-        k += WIDTH;
+    let out = f64::vectors_mut::<S>(out);
+    let (bias, mut constants) = (
+        match start {
+            Start::Out => None,
+            Start::Bias { bias, .. } => Some(&f64::vectors::<S>(bias)[..width]),
+        },
+        [simd.splat_f64s(0.0); R],
+    );
+    if let Start::Bias { constant, .. } = start {
+        for (splat, constant) in constants.iter_mut().zip(constant) {
+            *splat = simd.splat_f64s(*constant);
+        }
     }
-    while k < width {
-        tile::<S, R, 1>(simd, x, dim, matrix, start, k, out);
-        k += 1;
+    let group = Group::<S, R> { x, dim, matrix, width, bias, constants };
+    // Loops of a few steps end where processors do not expect it, unless the compiler knows how many there are.
+    match dim {
+        1 => group.tiles::<1>(simd, out),
+        2 => group.tiles::<2>(simd, out),
+        3 => group.tiles::<3>(simd, out),
+        4 => group.tiles::<4>(simd, out),
+        5 => group.tiles::<5>(simd, out),
+        _ => group.tiles::<ANY>(simd, out),
     }
 }
 
-/// The same for `W` vectors from vector `k`.
-#[inline(always)]
-fn tile<S: Simd, const R: usize, const W: usize>(
-    simd: S,
-    x: &[f64],
+/// In place of a number of coordinates that the compiler knows.
+const ANY: usize = 0;
+
+/// `R` rows.
+struct Group<'a, S: Simd, const R: usize> {
+    x: &'a [f64],
     dim: usize,
-    matrix: &[S::f64s],
-    start: Start<'_>,
-    k: usize,
-    out: &mut [f64],
-) {
-    let out = f64::vectors_mut::<S>(out);
-    let width = matrix.len() / dim;
-    // No closures here: they would not inherit the instruction set.
-    let mut acc = [[simd.splat_f64s(0.0); W]; R];
-    match start {
-        Start::Out => {
+    matrix: &'a [S::f64s],
+    /// Vectors of a row.
+    width: usize,
+    /// Where the output is not what it starts from.
+    bias: Option<&'a [S::f64s]>,
+    constants: [S::f64s; R],
+}
+
+impl<S: Simd, const R: usize> Group<'_, S, R> {
+    /// All vectors of the rows, of `D` coordinates.
+    #[inline(always)]
+    fn tiles<const D: usize>(&self, simd: S, out: &mut [S::f64s]) {
+        let mut k = 0;
+        while k + WIDTH <= self.width {
+            self.tile::<D, WIDTH>(simd, k, out);
+            k += WIDTH;
+        }
+        while k < self.width {
+            self.tile::<D, 1>(simd, k, out);
+            k += 1;
+        }
+    }
+
+    /// `W` vectors of each row, from vector `k` on.
+    #[inline(always)]
+    fn tile<const D: usize, const W: usize>(&self, simd: S, k: usize, out: &mut [S::f64s]) {
+        let Group { x, dim, matrix, width, bias, constants } = *self;
+        let dim = if D == ANY { dim } else { D };
+        // No closures here: they would not inherit the instruction set.
+        let mut acc = [[simd.splat_f64s(0.0); W]; R];
+        if let Some(bias) = bias {
+            let bias = &bias[k..k + W];
+            for r in 0..R {
+                for v in 0..W {
+                    acc[r][v] = simd.add_f64s(bias[v], constants[r]);
+                }
+            }
+        } else {
             for r in 0..R {
                 acc[r].copy_from_slice(&out[r * width + k..r * width + k + W]);
             }
         }
-        Start::Bias { bias, constant } => {
-            let bias = &f64::vectors::<S>(bias)[k..k + W];
+        for c in 0..dim {
+            let m = &matrix[c * width + k..c * width + k + W];
             for r in 0..R {
-                let constant = simd.splat_f64s(constant[r]);
+                let xr = simd.splat_f64s(x[r * dim + c]);
                 for v in 0..W {
-                    acc[r][v] = simd.add_f64s(bias[v], constant);
+                    acc[r][v] = simd.mul_add_e_f64s(xr, m[v], acc[r][v]);
                 }
             }
         }
-    }
-    for (c, row) in matrix.chunks_exact(width).enumerate() {
-        let m = &row[k..k + W];
         for r in 0..R {
-            let xr = simd.splat_f64s(x[r * dim + c]);
-            for v in 0..W {
-                acc[r][v] = simd.mul_add_e_f64s(xr, m[v], acc[r][v]);
-            }
-        }
-    }
-    for r in 0..R {
-        for v in 0..W {
-            out[r * width + k + v] = acc[r][v];
+            out[r * width + k..r * width + k + W].copy_from_slice(&acc[r]);
         }
     }
 }
