@@ -9,6 +9,7 @@ use crate::budget::Budget;
 use crate::error::{Column, Error};
 use crate::numpy::{self, Array};
 use crate::select::Selection;
+use crate::source::label;
 use crate::{Cloud, ReadOptions};
 
 /// Reads the array `key`, or the only one.
@@ -106,7 +107,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
             .by_name(&format!("{found}.npy"))
             .map_err(|error| zip_error(self.path, error))?;
         // Messages about an array name it like the command line does.
-        let name = format!("{}:{found}", self.path);
+        let name = format!("{}:{}", self.path, label(found.as_ref()));
         Array::read(&name, BufReader::new(entry), None, self.budget)
     }
 }

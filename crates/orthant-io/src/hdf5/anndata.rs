@@ -5,6 +5,7 @@
 use super::Matrix;
 use super::store::Store;
 use crate::error::{Column, Error, list};
+use crate::source::label;
 use crate::{Cloud, ReadOptions};
 
 const DEFAULT: &str = "obsm/X_pca";
@@ -40,7 +41,7 @@ fn why_not(store: &Store<'_>, key: &str) -> Error {
     let what = if sparse { "a sparse matrix" } else { "a table" };
     Error::Unsupported {
         path,
-        what: format!("{key} as {what}"),
+        what: format!("{} as {what}", label(key.as_ref())),
         remedy: format!(
             "give a dense matrix such as principal components (scanpy.pp.pca); {}",
             there_are(&matrices(store))

@@ -12,6 +12,7 @@ use super::{Source, lzf};
 use crate::budget::Budget;
 use crate::error::{Error, quote};
 use crate::numpy::{Array, Dtype, Kind};
+use crate::source::label;
 
 /// As deep as groups are looked into, and as many objects are looked at.
 const DEEPEST: usize = 16;
@@ -130,7 +131,7 @@ impl<'a> Store<'a> {
 
     /// An array of numbers.
     pub(super) fn array(&self, path: &str) -> Result<Array, Error> {
-        let name = format!("{}:{path}", self.path);
+        let name = format!("{}:{}", self.path, label(path.as_ref()));
         let dataset = match self.file.dataset(path) {
             Ok(dataset) => dataset,
             Err(error) if is_missing(&error) => {

@@ -97,6 +97,25 @@ fn clouds() -> impl Strategy<Value = (usize, Vec<f64>)> {
         .prop_flat_map(|(dim, rows)| (Just(dim), prop::collection::vec(floats(), dim * rows)))
 }
 
+#[test]
+fn names_within_archives_stay_on_one_line() {
+    let replaced = |bytes: &[u8], from: &[u8], to: &[u8]| -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for at in 0..bytes.len().saturating_sub(from.len() - 1) {
+            if bytes[at..].starts_with(from) {
+                bytes[at..at + to.len()].copy_from_slice(to);
+            }
+        }
+        bytes
+    };
+    let (name, bytes) = valid_files().into_iter().find(|(name, _)| *name == "a.npz").unwrap();
+    let renamed = replaced(&bytes, b"arr_0", b"\nrr_0");
+    assert!(attempt(name, &renamed).is_some(), "the name of an array is anybody's choice");
+    let broken = replaced(&renamed, b"NUMPY\x01", b"NUMPY\x09");
+    let error = error(name, &broken, &columns("1-2"));
+    assert!(error.starts_with("a.npz:\\nrr_0: "), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
