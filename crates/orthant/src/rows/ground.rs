@@ -1,22 +1,98 @@
 //! Rows of the kernel of a cost that has no squared distance: evaluated pair by pair.
 
-use super::LogRows;
+use std::sync::OnceLock;
+
+use super::{LogRows, Tiles};
 use crate::comm::Span;
 use crate::ground::{GroundCost, direction};
 use crate::measure::Points;
+use crate::numerics::simd::{Float, Norm, PANEL, PANEL_STEP, Panels, TILE_ROWS};
 
 /// `-c(x_i, y_j) / eps` over the points `y_j` of the other cloud.
 pub(crate) struct GroundRows<'a> {
     cost: GroundCost,
     epsilon: f64,
     points: Points<'a>,
-    /// Coordinates of the columns, one coordinate of all after the other, so that loops over columns are loops over
-    /// vectors.
-    columns: Vec<f64>,
-    /// The same, one column after the other.
     others: Points<'a>,
-    /// Units of the columns in one of the points: a power of two, so that squares stay in range.
+    /// For distances by a norm, which do not depend on where the origin is.
+    distances: Option<Box<Distances>>,
+    /// Otherwise coordinates of the columns, one coordinate of all after the other, so that loops over columns are loops
+    /// over vectors.
+    columns: Vec<f64>,
+}
+
+/// Rows that are asked for together: the other cloud is read for every group.
+const GROUP: usize = 8;
+
+/// The columns of a distance by a norm, in tiles.
+struct Distances {
+    norm: Norm,
+    /// What coordinates are multiplied with, what is taken away from them, and what they are multiplied with then: with both,
+    /// no coordinate is larger than 1, so that squares stay in range, and single precision keeps its digits far from the
+    /// origin.
     unit: f64,
+    centre: Vec<f64>,
+    zoom: f64,
+    /// The columns in these coordinates.
+    panels: Panels<f64>,
+    single: OnceLock<Panels<f32>>,
+    /// What distances are multiplied with.
+    scale: f64,
+}
+
+impl Distances {
+    fn new(norm: Norm, epsilon: f64, [points, others]: [&Points<'_>; 2]) -> Self {
+        let dim = others.dim();
+        let largest = |p: &Points<'_>, size: &(dyn Fn(f64, usize) -> f64 + Sync)| {
+            let of = |i| (0..dim).map(|k| size(p.coordinate(i, k), k)).fold(0.0, f64::max);
+            p.span().max(of)
+        };
+        let of_both = |size: &(dyn Fn(f64, usize) -> f64 + Sync)| {
+            power_of_two_below(1.0 / largest(points, size).max(largest(others, size)).max(1e-300))
+        };
+        let unit = of_both(&|x, _| x.abs());
+        let count = others.span().total() as f64;
+        let mean = |k: usize| others.span().sum(|j| others.coordinate(j, k) * unit / count);
+        let centre: Vec<f64> = (0..dim).map(mean).collect();
+        let zoom = of_both(&|x, k| (x * unit - centre[k]).abs());
+        let entry = |j, k| (others.coordinate(j, k) * unit - centre[k]) * zoom;
+        let panels = Panels::new(dim, others.len(), entry);
+        let scale = -1.0 / unit / zoom / epsilon;
+        Distances { norm, unit, centre, zoom, panels, single: OnceLock::new(), scale }
+    }
+
+    fn single(&self) -> &Panels<f32> {
+        self.single.get_or_init(|| self.panels.rounded())
+    }
+
+    /// Packs the coordinates of some points, a few at a time.
+    fn pack<T: Float>(&self, points: &Points<'_>, first: usize, rows: usize, packed: &mut [T]) {
+        let group = points.dim() * TILE_ROWS;
+        for i in 0..rows {
+            let packed = &mut packed[i / TILE_ROWS * group..][..group];
+            for (k, packed) in packed.chunks_exact_mut(TILE_ROWS).enumerate() {
+                let x = points.coordinate(first + i, k) * self.unit - self.centre[k];
+                packed[i % TILE_ROWS] = T::from_f64(x * self.zoom);
+            }
+        }
+    }
+}
+
+/// The panels of a precision.
+trait In<T> {
+    fn panels(&self) -> &Panels<T>;
+}
+
+impl In<f64> for Distances {
+    fn panels(&self) -> &Panels<f64> {
+        &self.panels
+    }
+}
+
+impl In<f32> for Distances {
+    fn panels(&self) -> &Panels<f32> {
+        self.single()
+    }
 }
 
 impl<'a> GroundRows<'a> {
@@ -28,23 +104,25 @@ impl<'a> GroundRows<'a> {
         others: Points<'a>,
     ) -> Self {
         let [points, others] = [points, others].map(|p| cost.image(&p).unwrap_or(p));
-        let unit = if let GroundCost::Function(_) = cost {
-            1.0
-        } else {
-            let largest = |p: &Points<'_>| {
-                let of = |i| (0..p.dim()).map(|k| p.coordinate(i, k).abs()).fold(0.0, f64::max);
-                p.span().max(of)
-            };
-            power_of_two_below(1.0 / largest(&points).max(largest(&others)).max(1e-300))
+        let norm = match cost {
+            GroundCost::L1 => Some(Norm::L1),
+            GroundCost::Euclidean => Some(Norm::L2),
+            GroundCost::Lp(p) => Some(Norm::Lp(*p)),
+            _ => None,
         };
-        let (dim, count) = (others.dim(), others.len());
-        let mut columns = vec![0.0; dim * count];
-        for (k, column) in columns.chunks_exact_mut(count).enumerate() {
-            for (j, y) in column.iter_mut().enumerate() {
-                *y = others.coordinate(j, k) * unit;
+        let distances =
+            norm.map(|norm| Box::new(Distances::new(norm, epsilon, [&points, &others])));
+        let mut columns = Vec::new();
+        if let GroundCost::Geodesic = cost {
+            let count = others.len();
+            columns.resize(others.dim() * count, 0.0);
+            for (k, column) in columns.chunks_exact_mut(count).enumerate() {
+                for (j, y) in column.iter_mut().enumerate() {
+                    *y = others.coordinate(j, k);
+                }
             }
         }
-        GroundRows { cost: cost.clone(), epsilon, points, columns, others, unit }
+        GroundRows { cost: cost.clone(), epsilon, points, others, distances, columns }
     }
 
     /// Whether the cost has a derivative.
@@ -91,78 +169,130 @@ impl LogRows for GroundRows<'_> {
     }
 
     fn scratch(&self) -> usize {
-        // Two points, and a second number for each pair.
-        let second = matches!(self.cost, GroundCost::Geodesic | GroundCost::Lp(_));
-        2 * self.points.dim() + if second { self.others.len() } else { 0 }
+        let dim = self.points.dim();
+        match self.cost {
+            // Packed points, a tile, and what it starts from.
+            _ if self.distances.is_some() => TILE_ROWS * dim + (TILE_ROWS + 1) * PANEL,
+            // A point, and a second number for each pair.
+            GroundCost::Geodesic => dim + self.others.len(),
+            _ => 2 * dim,
+        }
+    }
+
+    fn group(&self) -> usize {
+        if self.distances.is_some() { GROUP } else { 1 }
     }
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
+        if let Some(distances) = &self.distances {
+            return self.fill_tiles(distances, first, stride, out, scratch);
+        }
         let (dim, count) = (self.points.dim(), self.others.len());
         let (x, rest) = scratch.split_at_mut(dim);
-        let (y, sums) = rest.split_at_mut(dim);
-        let scale = -1.0 / self.unit / self.epsilon;
         for (i, row) in (first..).zip(out.chunks_exact_mut(stride)) {
             let row = &mut row[..count];
             self.points.copy_coordinates(i, 0, x);
-            if let GroundCost::Function(_) = self.cost {
+            if let GroundCost::Geodesic = self.cost {
+                let sums = &mut rest[..count];
+                row.fill(0.0);
+                sums.fill(0.0);
+                add_squares(row, x, &self.columns);
+                for x in &mut *x {
+                    *x = -*x;
+                }
+                add_squares(sums, x, &self.columns);
+                for (l, sum) in row.iter_mut().zip(sums) {
+                    *l = -2.0 / self.epsilon * l.sqrt().atan2(sum.sqrt());
+                }
+            } else {
+                let y = &mut rest[..dim];
                 for (j, l) in row.iter_mut().enumerate() {
                     self.others.copy_coordinates(j, 0, y);
                     *l = -self.cost.of_pair(x, y) / self.epsilon;
                 }
-                continue;
             }
-            for x in &mut *x {
-                *x *= self.unit;
-            }
-            row.fill(0.0);
-            match &self.cost {
-                GroundCost::L1 => {
-                    sum_along(row, x, &self.columns, |l, d| *l += d.abs());
-                    for l in &mut *row {
-                        *l *= scale;
-                    }
-                }
-                GroundCost::Lp(p) => {
-                    // Divided by the largest first, so that no power leaves the range of the numbers.
-                    let tops = &mut sums[..count];
-                    tops.fill(0.0);
-                    sum_along(tops, x, &self.columns, |top, d| *top = top.max(d.abs()));
-                    for (x, column) in x.iter().zip(self.columns.chunks_exact(count)) {
-                        for ((l, y), top) in row.iter_mut().zip(column).zip(&*tops) {
-                            *l += ((x - y).abs() / top).powf(*p);
-                        }
-                    }
-                    for (l, top) in row.iter_mut().zip(&*tops) {
-                        *l = if *top > 0.0 { scale * top * l.powf(1.0 / p) } else { 0.0 };
-                    }
-                }
-                GroundCost::Geodesic => {
-                    sums[..count].fill(0.0);
-                    sum_along(row, x, &self.columns, |l, d| *l += d * d);
-                    for x in &mut *x {
-                        *x = -*x;
-                    }
-                    sum_along(&mut sums[..count], x, &self.columns, |l, d| *l += d * d);
-                    for (l, sum) in row.iter_mut().zip(&*sums) {
-                        *l = -2.0 / self.epsilon * l.sqrt().atan2(sum.sqrt());
-                    }
-                }
-                _ => {
-                    sum_along(row, x, &self.columns, |l, d| *l += d * d);
-                    for l in &mut *row {
-                        *l = scale * l.sqrt();
-                    }
+        }
+    }
+
+    fn tiles(&self) -> Option<&dyn Tiles<f64>> {
+        self.distances.as_ref().map(|_| self as &dyn Tiles<f64>)
+    }
+
+    fn tiles_f32(&self) -> Option<&dyn Tiles<f32>> {
+        self.distances.as_ref().map(|distances| {
+            let _ = distances.single();
+            self as &dyn Tiles<f32>
+        })
+    }
+}
+
+impl GroundRows<'_> {
+    /// Whole rows of a distance, tile by tile.
+    fn fill_tiles(
+        &self,
+        distances: &Distances,
+        first: usize,
+        stride: usize,
+        out: &mut [f64],
+        scratch: &mut [f64],
+    ) {
+        let (packed, rest) = scratch.split_at_mut(TILE_ROWS * self.points.dim());
+        let (tile, zeros) = rest.split_at_mut(TILE_ROWS * PANEL);
+        let zeros = &mut zeros[..PANEL];
+        zeros.fill(0.0);
+        let count = self.others.len();
+        for (g, out) in out.chunks_mut(TILE_ROWS * stride).enumerate() {
+            let rows = out.len() / stride;
+            distances.pack(&self.points, first + g * TILE_ROWS, rows, packed);
+            for (panel, begin) in (0..count).step_by(PANEL).enumerate() {
+                let inside = PANEL.min(count - begin);
+                let width = inside.next_multiple_of(PANEL_STEP);
+                let (by, tile) =
+                    ((distances.norm, distances.scale), &mut tile[..TILE_ROWS * width]);
+                distances.panels.distances(by, packed, panel, &zeros[..width], tile);
+                for (out, tile) in out.chunks_exact_mut(stride).zip(tile.chunks_exact(width)) {
+                    out[begin..begin + inside].copy_from_slice(&tile[..inside]);
                 }
             }
         }
     }
 }
 
-/// Adds what the differences of a point to all columns add to a row, one coordinate after the other.
-fn sum_along(row: &mut [f64], x: &[f64], columns: &[f64], add: impl Fn(&mut f64, f64)) {
+impl<T: Float> Tiles<T> for GroundRows<'_>
+where
+    Distances: In<T>,
+{
+    fn block(&self, rows: usize) -> [usize; 2] {
+        [rows.next_multiple_of(TILE_ROWS) * self.points.dim(), 0]
+    }
+
+    fn load(&self, first: usize, common: &mut [f64], (packed, _): (&mut [T], &mut [f64])) {
+        let distances = self.distances.as_ref().expect("tiles are of distances");
+        distances.pack(&self.points, first, common.len(), packed);
+        common.fill(0.0);
+    }
+
+    fn tile(
+        &self,
+        (packed, _): (&[T], &[f64]),
+        row: usize,
+        panel: usize,
+        start: &[T],
+        out: &mut [T],
+    ) {
+        let distances = self.distances.as_ref().expect("tiles are of distances");
+        let dim = self.points.dim();
+        let x = &packed[row * dim..(row + TILE_ROWS) * dim];
+        let by = (distances.norm, distances.scale);
+        distances.panels().distances(by, x, panel, start, out);
+    }
+}
+
+/// Adds the squared distances of a point from all columns to a row, one coordinate after the other.
+fn add_squares(row: &mut [f64], x: &[f64], columns: &[f64]) {
     for (x, column) in x.iter().zip(columns.chunks_exact(row.len())) {
         for (l, y) in row.iter_mut().zip(column) {
-            add(l, x - y);
+            *l += (x - y) * (x - y);
         }
     }
 }

@@ -35,7 +35,7 @@ impl<T: Float> LnRow<'_, T> {
 /// `x = 2^k m` with `m` between the root of a half and that of two, `f = m - 1`, `s = f / (2 + f)`, and
 /// `ln m = f - f^2/2 + s (f^2/2 + R(s^2))`, `R` the minimax polynomial of fdlibm.
 #[inline(always)]
-fn ln_f64<const FMA: bool>(x: f64) -> f64 {
+pub(super) fn ln_f64<const FMA: bool>(x: f64) -> f64 {
     #[expect(clippy::unreadable_literal, clippy::excessive_precision, reason = "a fit")]
     const R: [f64; 7] = [
         0.6666666666666735130,

@@ -19,7 +19,7 @@ pub(crate) use aligned::Aligned;
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
 pub(crate) use log::ln_row;
 pub(crate) use panels::{
-    PANEL, PANEL_STEP, Panels, TILE_ROWS, add_rows, exp_tile, join_panels, mean_log,
+    Norm, PANEL, PANEL_STEP, Panels, TILE_ROWS, add_rows, exp_tile, join_panels, mean_log,
 };
 pub(crate) use separable::{gather, multiply, powers, scatter};
 pub(crate) use sweep::{accumulate, dot, fused_block, scale_row};
@@ -104,7 +104,10 @@ pub(crate) trait Float:
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
     fn add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn sub<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     fn mul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn abs<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S>;
+    fn sqrt<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S>;
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     fn reduce_max<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
@@ -188,6 +191,18 @@ impl Float for f32 {
         simd.reduce_sum_f32s(a)
     }
     #[inline(always)]
+    fn sub<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+        simd.sub_f32s(a, b)
+    }
+    #[inline(always)]
+    fn abs<S: Simd>(simd: S, a: S::f32s) -> S::f32s {
+        simd.abs_f32s(a)
+    }
+    #[inline(always)]
+    fn sqrt<S: Simd>(simd: S, a: S::f32s) -> S::f32s {
+        simd.sqrt_f32s(a)
+    }
+    #[inline(always)]
     fn max<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
         simd.max_f32s(a, b)
     }
@@ -259,6 +274,18 @@ impl Float for f64 {
     #[inline(always)]
     fn sum<S: Simd>(simd: S, a: S::f64s) -> f64 {
         simd.reduce_sum_f64s(a)
+    }
+    #[inline(always)]
+    fn sub<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> S::f64s {
+        simd.sub_f64s(a, b)
+    }
+    #[inline(always)]
+    fn abs<S: Simd>(simd: S, a: S::f64s) -> S::f64s {
+        simd.abs_f64s(a)
+    }
+    #[inline(always)]
+    fn sqrt<S: Simd>(simd: S, a: S::f64s) -> S::f64s {
+        simd.sqrt_f64s(a)
     }
     #[inline(always)]
     fn max<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> S::f64s {

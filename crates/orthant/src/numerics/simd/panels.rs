@@ -4,6 +4,7 @@
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::log::ln_f64;
 use super::{Aligned, Float, dispatch, dispatch_wide, fused};
 
 /// Columns of a tile: a panel. With [`TILE_ROWS`] rows it stays in the first-level cache in any number of axes.
@@ -51,8 +52,40 @@ impl<T: Float> Panels<T> {
     /// [`TILE_ROWS`] rows, packed coordinate by coordinate.
     pub(crate) fn products(&self, x: &[T], panel: usize, start: &[T], out: &mut [T]) {
         let columns = panel * PANEL * self.dim..(panel * PANEL + start.len()) * self.dim;
-        dispatch_wide(Products { x, dim: self.dim, panel: &self.data[columns], start, out });
+        let (panel, scale) = (&self.data[columns], T::ZERO);
+        dispatch_wide(Sums::<T, PRODUCTS> { x, dim: self.dim, panel, start, scale, out });
     }
+
+    /// `out[r][k] = start[k] + scale ||x_r - M_k||`, otherwise as [`Panels::products`].
+    pub(crate) fn distances(
+        &self,
+        (norm, scale): (Norm, f64),
+        x: &[T],
+        panel: usize,
+        start: &[T],
+        out: &mut [T],
+    ) {
+        let columns = panel * PANEL * self.dim..(panel * PANEL + start.len()) * self.dim;
+        let (dim, panel, one) = (self.dim, &self.data[columns], T::from_f64(scale));
+        match norm {
+            Norm::L1 => {
+                dispatch_wide(Sums::<T, LENGTHS> { x, dim, panel, start, scale: one, out });
+            }
+            Norm::L2 => {
+                dispatch_wide(Sums::<T, SQUARES> { x, dim, panel, start, scale: one, out });
+            }
+            Norm::Lp(p) => dispatch_wide(Powers { x, dim, panel, start, p, scale, out }),
+        }
+    }
+}
+
+/// A distance that is no squared one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Norm {
+    L1,
+    L2,
+    /// With an exponent of at least 1.
+    Lp(f64),
 }
 
 impl Panels<f64> {
@@ -65,15 +98,22 @@ impl Panels<f64> {
     }
 }
 
-struct Products<'a, T> {
+/// What is summed over coordinates: products, lengths of differences, or their squares.
+const PRODUCTS: u8 = 0;
+const LENGTHS: u8 = 1;
+const SQUARES: u8 = 2;
+
+struct Sums<'a, T, const OF: u8> {
     x: &'a [T],
     dim: usize,
     panel: &'a [T],
     start: &'a [T],
+    /// Of distances.
+    scale: T,
     out: &'a mut [T],
 }
 
-impl<T: Float> WithSimd for Products<'_, T> {
+impl<T: Float, const OF: u8> WithSimd for Sums<'_, T, OF> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
@@ -88,7 +128,7 @@ impl<T: Float> WithSimd for Products<'_, T> {
     }
 }
 
-impl<T: Float> Products<'_, T> {
+impl<T: Float, const OF: u8> Sums<'_, T, OF> {
     #[inline(always)]
     fn run<S: Simd, const LINE: usize, const W: usize, const G: usize>(mut self, simd: S) {
         let lines = T::vectors::<S>(self.start).len() / LINE;
@@ -120,10 +160,12 @@ impl<T: Float> Products<'_, T> {
         for v0 in (0..LINE).step_by(W) {
             // No closures here: they would not inherit the instruction set.
             let mut acc = [[[T::splat(simd, T::ZERO); W]; G]; TILE_ROWS];
-            for acc in &mut acc {
-                for (g, acc) in acc.iter_mut().enumerate() {
-                    let k = (first + g) * LINE + v0;
-                    acc.copy_from_slice(&start[k..k + W]);
+            if OF == PRODUCTS {
+                for acc in &mut acc {
+                    for (g, acc) in acc.iter_mut().enumerate() {
+                        let k = (first + g) * LINE + v0;
+                        acc.copy_from_slice(&start[k..k + W]);
+                    }
                 }
             }
             for (c, x) in x.iter().enumerate().take(dim) {
@@ -132,7 +174,30 @@ impl<T: Float> Products<'_, T> {
                     for r in 0..TILE_ROWS {
                         let x = T::splat(simd, x[r]);
                         for v in 0..W {
-                            acc[r][g][v] = T::mul_add(simd, x, m[v0 + v], acc[r][g][v]);
+                            let (m, sum) = (m[v0 + v], acc[r][g][v]);
+                            acc[r][g][v] = if OF == PRODUCTS {
+                                T::mul_add(simd, x, m, sum)
+                            } else {
+                                let apart = T::sub(simd, x, m);
+                                if OF == LENGTHS {
+                                    T::add(simd, T::abs(simd, apart), sum)
+                                } else {
+                                    T::mul_add(simd, apart, apart, sum)
+                                }
+                            };
+                        }
+                    }
+                }
+            }
+            if OF != PRODUCTS {
+                let scale = T::splat(simd, self.scale);
+                for acc in &mut acc {
+                    for (g, acc) in acc.iter_mut().enumerate() {
+                        let start = &start[(first + g) * LINE + v0..];
+                        for v in 0..W {
+                            let sum = acc[v];
+                            let length = if OF == SQUARES { T::sqrt(simd, sum) } else { sum };
+                            acc[v] = T::mul_add(simd, scale, length, start[v]);
                         }
                     }
                 }
@@ -141,6 +206,75 @@ impl<T: Float> Products<'_, T> {
                 for (g, acc) in acc.iter().enumerate() {
                     let k = r * width + (first + g) * LINE + v0;
                     out[k..k + W].copy_from_slice(acc);
+                }
+            }
+        }
+    }
+}
+
+/// Distances by powers of differences, relative to the largest of them, so that none leaves the range of the numbers.
+struct Powers<'a, T> {
+    x: &'a [T],
+    dim: usize,
+    panel: &'a [T],
+    start: &'a [T],
+    p: f64,
+    scale: f64,
+    out: &'a mut [T],
+}
+
+impl<T: Float> WithSimd for Powers<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        match (fused::<S>(), line::<T>()) {
+            (true, 8) => self.run::<true, 8>(),
+            (true, _) => self.run::<true, 16>(),
+            (false, 8) => self.run::<false, 8>(),
+            (false, _) => self.run::<false, 16>(),
+        }
+    }
+}
+
+impl<T: Float> Powers<'_, T> {
+    #[inline(always)]
+    fn run<const FMA: bool, const LINE: usize>(self) {
+        let Powers { x, dim, panel, start, p, scale, out } = self;
+        let width = start.len();
+        for (l, (panel, start)) in
+            panel.chunks_exact(dim * LINE).zip(start.chunks_exact(LINE)).enumerate()
+        {
+            let (columns, _) = panel.as_chunks::<LINE>();
+            for r in 0..TILE_ROWS {
+                let mut tops = [0.0_f64; LINE];
+                for (x, column) in x.chunks_exact(TILE_ROWS).zip(columns) {
+                    let x = x[r].to_f64();
+                    for (top, y) in tops.iter_mut().zip(column) {
+                        *top = top.max((x - y.to_f64()).abs());
+                    }
+                }
+                let mut logs = [0.0_f64; LINE];
+                for (log, top) in logs.iter_mut().zip(&tops) {
+                    *log = ln_f64::<FMA>(if *top > 0.0 { *top } else { 1.0 });
+                }
+                let mut sums = [0.0_f64; LINE];
+                for (x, column) in x.chunks_exact(TILE_ROWS).zip(columns) {
+                    let x = x[r].to_f64();
+                    for ((sum, log), y) in sums.iter_mut().zip(&logs).zip(column) {
+                        let apart = (x - y.to_f64()).abs();
+                        let is_zero = apart == 0.0;
+                        let ratio = ln_f64::<FMA>(if is_zero { 1.0 } else { apart }) - log;
+                        let power = f64::exp_nonpositive::<FMA>((p * ratio).min(0.0));
+                        *sum += if is_zero { 0.0 } else { power };
+                    }
+                }
+                let out = &mut out[r * width + l * LINE..][..LINE];
+                for ((out, start), (sum, top)) in
+                    out.iter_mut().zip(start).zip(sums.iter().zip(&tops))
+                {
+                    // The largest of the terms is 1.
+                    let root = f64::exp_near::<FMA>(ln_f64::<FMA>(sum.max(1.0)) / p);
+                    *out = T::from_f64(start.to_f64() + scale * top * root);
                 }
             }
         }
@@ -312,6 +446,62 @@ mod tests {
     use super::*;
     use crate::numerics::simd::run_baseline;
 
+    /// Distances against their formulas, where points are equal, and where powers leave the range of the numbers.
+    fn check_distances<T: Float>(tolerance: f64) {
+        for (dim, columns) in [(1, 3), (3, 64), (28, 150)] {
+            let entry = |k: usize, c: usize| {
+                let far = if k == 1 { 1e-3 } else { 1.0 };
+                T::from_f64(far * ((k * 7 + c * 3) as f64 * 0.37).sin()).to_f64()
+            };
+            let panels = Panels::<T>::new(dim, columns, entry);
+            // The first row is the first column.
+            let x: Vec<T> = (0..dim * TILE_ROWS)
+                .map(|i| match i % TILE_ROWS {
+                    0 => T::from_f64(entry(0, i / TILE_ROWS)),
+                    _ => T::from_f64((i as f64 * 0.7).cos()),
+                })
+                .collect();
+            for (norm, p) in [
+                (Norm::L1, 1.0),
+                (Norm::L2, 2.0),
+                (Norm::Lp(1.0), 1.0),
+                (Norm::Lp(2.5), 2.5),
+                (Norm::Lp(400.0), 400.0),
+            ] {
+                for panel in 0..columns.div_ceil(PANEL) {
+                    let first = panel * PANEL;
+                    let width = PANEL.min(columns.next_multiple_of(PANEL_STEP) - first);
+                    let mut start = Aligned::zeros(width);
+                    for (k, s) in start.iter_mut().enumerate() {
+                        *s = T::from_f64(k as f64 * 0.1);
+                    }
+                    let mut out = Aligned::zeros(TILE_ROWS * width);
+                    panels.distances((norm, -0.75), &x, panel, &start, &mut out);
+                    for (r, k) in (0..TILE_ROWS).flat_map(|r| (0..width).map(move |k| (r, k))) {
+                        if first + k >= columns {
+                            continue;
+                        }
+                        let apart = (0..dim)
+                            .map(|c| (x[c * TILE_ROWS + r].to_f64() - entry(first + k, c)).abs());
+                        let top = apart.clone().fold(0.0, f64::max);
+                        let sum: f64 = apart.map(|d| (d / top).powf(p)).sum();
+                        let length = if top > 0.0 { top * sum.powf(1.0 / p) } else { 0.0 };
+                        let exact = start[k].to_f64() - 0.75 * length;
+                        let out = out[r * width + k].to_f64();
+                        let off = (out - exact).abs();
+                        assert!(off <= tolerance * (1.0 + length), "{norm:?}: {out} {exact}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn distances_are_those_of_their_formulas() {
+        check_distances::<f64>(1e-14);
+        check_distances::<f32>(1e-6);
+    }
+
     fn check<T: Float>(tolerance: f64) {
         for (dim, columns) in [(1, 3), (2, 64), (5, 100), (28, 150), (50, 16)] {
             let entry = |k: usize, c: usize| ((k * 7 + c * 3) as f64 * 0.37).sin();
@@ -334,7 +524,14 @@ mod tests {
                 panels.products(&x, panel, &start, &mut fast);
                 let own = first * dim..(first + width) * dim;
                 let panel = &panels.data[own];
-                run_baseline(Products { x: &x, dim, panel, start: &start, out: &mut baseline });
+                run_baseline(Sums::<T, PRODUCTS> {
+                    x: &x,
+                    dim,
+                    panel,
+                    start: &start,
+                    scale: T::ZERO,
+                    out: &mut baseline,
+                });
                 for (r, k) in (0..TILE_ROWS).flat_map(|r| (0..width).map(move |k| (r, k))) {
                     let exact = start[k].to_f64()
                         + (0..dim)
