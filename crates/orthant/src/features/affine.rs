@@ -7,15 +7,13 @@
 //! All of it but a constant of each feature is proportional to `1 / eps`, and the gradient by the point is
 //! `2 square x_i + M_k`: that is all that derivatives need.
 
-use std::sync::OnceLock;
-
 use super::{Derivative, FeatureMap};
 use crate::comm::Span;
 use crate::coordinates::Frame;
 use crate::error::Result;
 use crate::measure::Points;
-use crate::numerics::simd::{self, Float, PANEL, PANEL_STEP, Panels, TILE_ROWS};
-use crate::rows::{LogRows, Tiles};
+use crate::numerics::simd::{self, BothPanels, Float, In, TILE_ROWS};
+use crate::rows::{LogRows, Tiles, fill_by_tiles, scratch_of_tiles};
 
 /// The affine form; see the module.
 #[derive(Debug, Clone)]
@@ -192,8 +190,7 @@ pub(crate) struct SquaredEuclidean<'a> {
     points: Points<'a>,
     epsilon: f64,
     /// `2 y / eps`.
-    panels: Panels<f64>,
-    single: OnceLock<Panels<f32>>,
+    panels: BothPanels,
     /// `-|y|^2 / eps`.
     bias: Vec<f64>,
 }
@@ -211,8 +208,7 @@ impl<'a> SquaredEuclidean<'a> {
             frame: frame.clone(),
             points,
             epsilon,
-            panels: Panels::new(frame.dim(), others.len(), entry),
-            single: OnceLock::new(),
+            panels: BothPanels::new(frame.dim(), others.len(), entry),
             bias: (0..others.len()).map(|k| -norm(frame, others, k) / epsilon).collect(),
         }
     }
@@ -271,8 +267,7 @@ impl LogRows for SquaredEuclidean<'_> {
     }
 
     fn scratch(&self) -> usize {
-        // The packed coordinates of a few points, a tile, and what it starts from.
-        TILE_ROWS * self.frame.dim() + (TILE_ROWS + 1) * PANEL
+        scratch_of_tiles(self, self.rank())
     }
 
     fn group(&self) -> usize {
@@ -281,27 +276,7 @@ impl LogRows for SquaredEuclidean<'_> {
     }
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
-        let (packed, rest) = scratch.split_at_mut(TILE_ROWS * self.frame.dim());
-        let (tile, start) = rest.split_at_mut(TILE_ROWS * PANEL);
-        let mut common = [0.0; TILE_ROWS];
-        for (g, out) in out.chunks_mut(TILE_ROWS * stride).enumerate() {
-            let common = &mut common[..out.len() / stride];
-            self.pack(first + g * TILE_ROWS, common, packed);
-            for (panel, bias) in self.bias.chunks(PANEL).enumerate() {
-                let width = bias.len().next_multiple_of(PANEL_STEP);
-                start[..bias.len()].copy_from_slice(bias);
-                let (start, tile) = (&start[..width], &mut tile[..TILE_ROWS * width]);
-                self.panels.products(packed, panel, start, tile);
-                for ((out, tile), common) in
-                    out.chunks_exact_mut(stride).zip(tile.chunks_exact(width)).zip(&*common)
-                {
-                    let out = &mut out[panel * PANEL..][..bias.len()];
-                    for (out, log) in out.iter_mut().zip(tile) {
-                        *out = log + common;
-                    }
-                }
-            }
-        }
+        fill_by_tiles(self, self.rank(), first, stride, out, scratch);
     }
 
     fn tiles(&self) -> Option<&dyn Tiles<f64>> {
@@ -309,37 +284,14 @@ impl LogRows for SquaredEuclidean<'_> {
     }
 
     fn tiles_f32(&self) -> Option<&dyn Tiles<f32>> {
-        let _ = self.single();
+        self.panels.prepare_single();
         Some(self)
-    }
-}
-
-impl SquaredEuclidean<'_> {
-    fn single(&self) -> &Panels<f32> {
-        self.single.get_or_init(|| self.panels.rounded())
-    }
-}
-
-/// The panels of a precision.
-trait In<T> {
-    fn panels(&self) -> &Panels<T>;
-}
-
-impl In<f64> for SquaredEuclidean<'_> {
-    fn panels(&self) -> &Panels<f64> {
-        &self.panels
-    }
-}
-
-impl In<f32> for SquaredEuclidean<'_> {
-    fn panels(&self) -> &Panels<f32> {
-        self.single()
     }
 }
 
 impl<T: Float> Tiles<T> for SquaredEuclidean<'_>
 where
-    Self: In<T>,
+    BothPanels: In<T>,
 {
     fn start(&self, message: &mut [f64]) {
         for (z, bias) in message.iter_mut().zip(&self.bias) {
@@ -365,6 +317,6 @@ where
     ) {
         let dim = self.frame.dim();
         let x = &packed[row * dim..(row + TILE_ROWS) * dim];
-        self.panels().products(x, panel, start, out);
+        self.panels.panels().products(x, panel, start, out);
     }
 }

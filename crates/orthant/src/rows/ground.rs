@@ -1,12 +1,10 @@
 //! Rows of the kernel of a cost that has no squared distance: evaluated pair by pair.
 
-use std::sync::OnceLock;
-
-use super::{LogRows, Tiles};
+use super::{LogRows, Tiles, fill_by_tiles, scratch_of_tiles};
 use crate::comm::Span;
 use crate::ground::{GroundCost, direction};
 use crate::measure::Points;
-use crate::numerics::simd::{Float, Norm, PANEL, PANEL_STEP, Panels, TILE_ROWS};
+use crate::numerics::simd::{BothPanels, Float, In, Norm, TILE_ROWS};
 
 /// `-c(x_i, y_j) / eps` over the points `y_j` of the other cloud.
 pub(crate) struct GroundRows<'a> {
@@ -34,8 +32,7 @@ struct Distances {
     centre: Vec<f64>,
     zoom: f64,
     /// The columns in these coordinates.
-    panels: Panels<f64>,
-    single: OnceLock<Panels<f32>>,
+    panels: BothPanels,
     /// What distances are multiplied with.
     scale: f64,
 }
@@ -56,13 +53,9 @@ impl Distances {
         let centre: Vec<f64> = (0..dim).map(mean).collect();
         let zoom = of_both(&|x, k| (x * unit - centre[k]).abs());
         let entry = |j, k| (others.coordinate(j, k) * unit - centre[k]) * zoom;
-        let panels = Panels::new(dim, others.len(), entry);
+        let panels = BothPanels::new(dim, others.len(), entry);
         let scale = -1.0 / unit / zoom / epsilon;
-        Distances { norm, unit, centre, zoom, panels, single: OnceLock::new(), scale }
-    }
-
-    fn single(&self) -> &Panels<f32> {
-        self.single.get_or_init(|| self.panels.rounded())
+        Distances { norm, unit, centre, zoom, panels, scale }
     }
 
     /// Packs the coordinates of some points, a few at a time.
@@ -75,23 +68,6 @@ impl Distances {
                 packed[i % TILE_ROWS] = T::from_f64(x * self.zoom);
             }
         }
-    }
-}
-
-/// The panels of a precision.
-trait In<T> {
-    fn panels(&self) -> &Panels<T>;
-}
-
-impl In<f64> for Distances {
-    fn panels(&self) -> &Panels<f64> {
-        &self.panels
-    }
-}
-
-impl In<f32> for Distances {
-    fn panels(&self) -> &Panels<f32> {
-        self.single()
     }
 }
 
@@ -170,12 +146,11 @@ impl LogRows for GroundRows<'_> {
 
     fn scratch(&self) -> usize {
         let dim = self.points.dim();
-        match self.cost {
-            // Packed points, a tile, and what it starts from.
-            _ if self.distances.is_some() => TILE_ROWS * dim + (TILE_ROWS + 1) * PANEL,
+        match self.tiles() {
+            Some(tiles) => scratch_of_tiles(tiles, self.rank()),
             // A point, and a second number for each pair.
-            GroundCost::Geodesic => dim + self.others.len(),
-            _ => 2 * dim,
+            None if matches!(self.cost, GroundCost::Geodesic) => dim + self.others.len(),
+            None => 2 * dim,
         }
     }
 
@@ -184,8 +159,8 @@ impl LogRows for GroundRows<'_> {
     }
 
     fn fill(&self, first: usize, stride: usize, out: &mut [f64], scratch: &mut [f64]) {
-        if let Some(distances) = &self.distances {
-            return self.fill_tiles(distances, first, stride, out, scratch);
+        if let Some(tiles) = self.tiles() {
+            return fill_by_tiles(tiles, self.rank(), first, stride, out, scratch);
         }
         let (dim, count) = (self.points.dim(), self.others.len());
         let (x, rest) = scratch.split_at_mut(dim);
@@ -220,47 +195,15 @@ impl LogRows for GroundRows<'_> {
 
     fn tiles_f32(&self) -> Option<&dyn Tiles<f32>> {
         self.distances.as_ref().map(|distances| {
-            let _ = distances.single();
+            distances.panels.prepare_single();
             self as &dyn Tiles<f32>
         })
     }
 }
 
-impl GroundRows<'_> {
-    /// Whole rows of a distance, tile by tile.
-    fn fill_tiles(
-        &self,
-        distances: &Distances,
-        first: usize,
-        stride: usize,
-        out: &mut [f64],
-        scratch: &mut [f64],
-    ) {
-        let (packed, rest) = scratch.split_at_mut(TILE_ROWS * self.points.dim());
-        let (tile, zeros) = rest.split_at_mut(TILE_ROWS * PANEL);
-        let zeros = &mut zeros[..PANEL];
-        zeros.fill(0.0);
-        let count = self.others.len();
-        for (g, out) in out.chunks_mut(TILE_ROWS * stride).enumerate() {
-            let rows = out.len() / stride;
-            distances.pack(&self.points, first + g * TILE_ROWS, rows, packed);
-            for (panel, begin) in (0..count).step_by(PANEL).enumerate() {
-                let inside = PANEL.min(count - begin);
-                let width = inside.next_multiple_of(PANEL_STEP);
-                let (by, tile) =
-                    ((distances.norm, distances.scale), &mut tile[..TILE_ROWS * width]);
-                distances.panels.distances(by, packed, panel, &zeros[..width], tile);
-                for (out, tile) in out.chunks_exact_mut(stride).zip(tile.chunks_exact(width)) {
-                    out[begin..begin + inside].copy_from_slice(&tile[..inside]);
-                }
-            }
-        }
-    }
-}
-
 impl<T: Float> Tiles<T> for GroundRows<'_>
 where
-    Distances: In<T>,
+    BothPanels: In<T>,
 {
     fn block(&self, rows: usize) -> [usize; 2] {
         [rows.next_multiple_of(TILE_ROWS) * self.points.dim(), 0]
@@ -284,7 +227,7 @@ where
         let dim = self.points.dim();
         let x = &packed[row * dim..(row + TILE_ROWS) * dim];
         let by = (distances.norm, distances.scale);
-        distances.panels().distances(by, x, panel, start, out);
+        distances.panels.panels().distances(by, x, panel, start, out);
     }
 }
 

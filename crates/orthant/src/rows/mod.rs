@@ -8,10 +8,9 @@ mod tiles;
 pub use costs::CostMatrix;
 pub(crate) use costs::{CostRows, FeatureCost};
 pub(crate) use ground::GroundRows;
-pub(crate) use tiles::{TileFloat, Tiles, WholeRows};
+pub(crate) use tiles::{TileFloat, Tiles, WholeRows, fill_by_tiles, scratch_of_tiles};
 
 use crate::comm::Span;
-use crate::numerics::simd::PANEL;
 
 /// A source of rows of logarithms, evaluated on demand.
 pub(crate) trait LogRows: Send + Sync {

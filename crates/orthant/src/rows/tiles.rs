@@ -1,9 +1,7 @@
 //! Rows of logarithms in tiles of a few rows and a [panel](PANEL) of columns, for passes that need no whole row at once.
 
 use super::LogRows;
-#[cfg(doc)]
-use crate::numerics::simd::PANEL;
-use crate::numerics::simd::{Float, TILE_ROWS, padded};
+use crate::numerics::simd::{Float, PANEL, PANEL_STEP, TILE_ROWS, padded};
 
 /// Rows in tiles, in the precision `T`.
 ///
@@ -23,6 +21,46 @@ pub(crate) trait Tiles<T>: Send + Sync {
     /// [`TILE_ROWS`] rows of a block from `row` on, a multiple of that, over the columns of a panel, as many as `start`
     /// has. Rows that were not loaded may be anything.
     fn tile(&self, block: (&[T], &[f64]), row: usize, panel: usize, start: &[T], out: &mut [T]);
+}
+
+/// Length of the scratch space that [`fill_by_tiles`] needs.
+pub(crate) fn scratch_of_tiles(tiles: &dyn Tiles<f64>, columns: usize) -> usize {
+    let [packed, whole] = tiles.block(TILE_ROWS);
+    packed + whole + TILE_ROWS * PANEL + columns.next_multiple_of(PANEL_STEP)
+}
+
+/// [`LogRows::fill`] of rows that have tiles and so many columns.
+pub(crate) fn fill_by_tiles(
+    tiles: &dyn Tiles<f64>,
+    columns: usize,
+    first: usize,
+    stride: usize,
+    out: &mut [f64],
+    scratch: &mut [f64],
+) {
+    let [packed, whole] = tiles.block(TILE_ROWS);
+    let (packed, rest) = scratch.split_at_mut(packed);
+    let (whole, rest) = rest.split_at_mut(whole);
+    let (tile, start) = rest.split_at_mut(TILE_ROWS * PANEL);
+    let start = &mut start[..columns.next_multiple_of(PANEL_STEP)];
+    start.fill(0.0);
+    tiles.start(&mut start[..columns]);
+    let mut common = [0.0; TILE_ROWS];
+    for (g, out) in out.chunks_mut(TILE_ROWS * stride).enumerate() {
+        let common = &mut common[..out.len() / stride];
+        tiles.load(first + g * TILE_ROWS, common, (&mut *packed, &mut *whole));
+        for (panel, start) in start.chunks(PANEL).enumerate() {
+            let (begin, width) = (panel * PANEL, start.len());
+            let tile = &mut tile[..TILE_ROWS * width];
+            tiles.tile((&*packed, &*whole), 0, panel, start, tile);
+            let rows = out.chunks_exact_mut(stride).zip(tile.chunks_exact(width));
+            for ((out, tile), common) in rows.zip(&*common) {
+                for (out, log) in out[begin..columns].iter_mut().zip(tile) {
+                    *out = log + common;
+                }
+            }
+        }
+    }
 }
 
 /// A precision of tiles.
@@ -67,7 +105,7 @@ impl<T: Float> Tiles<T> for WholeRows<'_> {
         out: &mut [T],
     ) {
         let (rank, stride) = (self.0.rank(), padded(self.0.rank()));
-        let first = panel * super::PANEL;
+        let first = panel * PANEL;
         let inside = start.len().min(rank - first);
         for (r, out) in out.chunks_exact_mut(start.len()).take(TILE_ROWS).enumerate() {
             let logs = &block[(row + r) * stride + first..][..inside];

@@ -78,18 +78,16 @@ fn group<S: Simd, const R: usize>(
     // Divisions and the bounds of rows are for all tiles: in few axes they would take as long as these.
     let width = matrix.len() / dim;
     let out = f64::vectors_mut::<S>(out);
-    let (bias, mut constants) = (
-        match start {
-            Start::Out => None,
-            Start::Bias { bias, .. } => Some(&f64::vectors::<S>(bias)[..width]),
-        },
-        [simd.splat_f64s(0.0); R],
-    );
-    if let Start::Bias { constant, .. } = start {
-        for (splat, constant) in constants.iter_mut().zip(constant) {
-            *splat = simd.splat_f64s(*constant);
+    let mut constants = [simd.splat_f64s(0.0); R];
+    let bias = match start {
+        Start::Out => None,
+        Start::Bias { bias, constant } => {
+            for (splat, constant) in constants.iter_mut().zip(constant) {
+                *splat = simd.splat_f64s(*constant);
+            }
+            Some(&f64::vectors::<S>(bias)[..width])
         }
-    }
+    };
     let group = Group::<S, R> { x, dim, matrix, width, bias, constants };
     // Loops of a few steps end where processors do not expect it, unless the compiler knows how many there are.
     match dim {

@@ -19,7 +19,7 @@ pub(crate) use aligned::Aligned;
 pub(crate) use exp::{ColumnSums, exp_row, exp_slice, max_sum};
 pub(crate) use log::ln_row;
 pub(crate) use panels::{
-    Norm, PANEL, PANEL_STEP, Panels, TILE_ROWS, add_rows, exp_tile, join_panels, mean_log,
+    BothPanels, In, Norm, PANEL, PANEL_STEP, TILE_ROWS, add_rows, exp_tile, join_panels, mean_log,
 };
 pub(crate) use separable::{gather, multiply, powers, scatter};
 pub(crate) use sweep::{accumulate, dot, fused_block, scale_row};

@@ -1,6 +1,8 @@
 //! Small products of a few rows with many columns, and their exponentials while they are in the first-level cache: what
 //! sums over all pairs of points are made of.
 
+use std::sync::OnceLock;
+
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -79,6 +81,45 @@ impl<T: Float> Panels<T> {
     }
 }
 
+/// Columns in double precision, and in single precision once somebody asks for that.
+#[derive(Debug)]
+pub(crate) struct BothPanels {
+    double: Panels<f64>,
+    single: OnceLock<Panels<f32>>,
+}
+
+impl BothPanels {
+    pub(crate) fn new(
+        dim: usize,
+        columns: usize,
+        entry: impl Fn(usize, usize) -> f64 + Sync,
+    ) -> Self {
+        BothPanels { double: Panels::new(dim, columns, entry), single: OnceLock::new() }
+    }
+
+    /// Makes the panels in single precision. To be called before a pass: threads of one must not wait for each other.
+    pub(crate) fn prepare_single(&self) {
+        let _: &Panels<f32> = self.panels();
+    }
+}
+
+/// The panels of a precision.
+pub(crate) trait In<T> {
+    fn panels(&self) -> &Panels<T>;
+}
+
+impl In<f64> for BothPanels {
+    fn panels(&self) -> &Panels<f64> {
+        &self.double
+    }
+}
+
+impl In<f32> for BothPanels {
+    fn panels(&self) -> &Panels<f32> {
+        self.single.get_or_init(|| self.double.rounded())
+    }
+}
+
 /// A distance that is no squared one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Norm {
@@ -90,7 +131,7 @@ pub(crate) enum Norm {
 
 impl Panels<f64> {
     /// The same columns in single precision.
-    pub(crate) fn rounded(&self) -> Panels<f32> {
+    fn rounded(&self) -> Panels<f32> {
         let dim = self.dim;
         let line = line::<f64>();
         let entry = |k: usize, c: usize| self.data[(k / line * dim + c) * line + k % line];
@@ -475,8 +516,23 @@ mod tests {
                     for (k, s) in start.iter_mut().enumerate() {
                         *s = T::from_f64(k as f64 * 0.1);
                     }
-                    let mut out = Aligned::zeros(TILE_ROWS * width);
-                    panels.distances((norm, -0.75), &x, panel, &start, &mut out);
+                    let (mut fast, mut baseline) =
+                        (Aligned::zeros(TILE_ROWS * width), Aligned::zeros(TILE_ROWS * width));
+                    panels.distances((norm, -0.75), &x, panel, &start, &mut fast);
+                    let (x, start) = (&x[..], &start[..]);
+                    let (out, scale) = (&mut baseline[..], T::from_f64(-0.75));
+                    let panel = &panels.data[first * dim..(first + width) * dim];
+                    match norm {
+                        Norm::L1 => {
+                            run_baseline(Sums::<T, LENGTHS> { x, dim, panel, start, scale, out });
+                        }
+                        Norm::L2 => {
+                            run_baseline(Sums::<T, SQUARES> { x, dim, panel, start, scale, out });
+                        }
+                        Norm::Lp(p) => {
+                            run_baseline(Powers { x, dim, panel, start, p, scale: -0.75, out });
+                        }
+                    }
                     for (r, k) in (0..TILE_ROWS).flat_map(|r| (0..width).map(move |k| (r, k))) {
                         if first + k >= columns {
                             continue;
@@ -487,9 +543,11 @@ mod tests {
                         let sum: f64 = apart.map(|d| (d / top).powf(p)).sum();
                         let length = if top > 0.0 { top * sum.powf(1.0 / p) } else { 0.0 };
                         let exact = start[k].to_f64() - 0.75 * length;
-                        let out = out[r * width + k].to_f64();
-                        let off = (out - exact).abs();
-                        assert!(off <= tolerance * (1.0 + length), "{norm:?}: {out} {exact}");
+                        for out in [&fast, &baseline] {
+                            let out = out[r * width + k].to_f64();
+                            let off = (out - exact).abs();
+                            assert!(off <= tolerance * (1.0 + length), "{norm:?}: {out} {exact}");
+                        }
                     }
                 }
             }
